@@ -185,3 +185,33 @@ def posterior_means(successes, trials, n_points, steps):
         shares = [row * prior / np.dot(row, prior) for row in chances]
         prior = np.mean(shares, axis=0)
     return [float(np.dot(share, grid)) for share in shares]
+
+
+def rated(log, propensities):
+    """Clicks per exposure, at most 1, and the exposure, by texts of query and document."""
+    clicked, exposure = defaultdict(int), defaultdict(float)
+    for query, documents, clicks in pages_of(log):
+        for place, (document, click) in enumerate(zip(documents, clicks, strict=True)):
+            pair = log.query_ids[query], log.doc_ids[document]
+            clicked[pair] += click
+            exposure[pair] += propensities[min(place, len(propensities) - 1)]
+    return {pair: (min(clicked[pair] / exposure[pair], 1.0), exposure[pair]) for pair in exposure}
+
+
+def rate_lambdas(rates, weights, scores, truncation):
+    """λ and w of one list, times the weight of each document: every pair in both orders."""
+    order = sorted(range(len(rates)), key=lambda one: -scores[one])
+    discounts = {row: 1 / math.log2(2 + rank) for rank, row in enumerate(order[:truncation])}
+    grad, hess, total = [0.0] * len(rates), [0.0] * len(rates), 0.0
+    for i, j in itertools.permutations(range(len(rates)), 2):
+        change = abs(discounts.get(i, 0.0) - discounts.get(j, 0.0)) * weights[i] * weights[j]
+        if max(scores) != min(scores):
+            change /= 0.01 + abs(scores[i] - scores[j])
+        above = change * rates[i] * (1 - rates[j])  # the chance that i is better
+        chance = 1 / (1 + math.exp(scores[i] - scores[j]))
+        for row, sign in ((i, 1), (j, -1)):
+            grad[row] += sign * above * chance
+            hess[row] += above * chance * (1 - chance)
+        total += 2 * above * chance
+    factor = math.log2(1 + total) / total if total else 1.0
+    return [one * factor for one in grad], [one * factor for one in hess]

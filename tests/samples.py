@@ -22,3 +22,13 @@ def small_dataset(n_queries: int = 12, seed: int = 0, n_features: int = 7, most:
         labels[best] = rng.integers(1, 5, len(best))
         start += size
     return Dataset.from_arrays(X, labels, group=sizes)
+
+
+def coarse_lists(seed: int, *, by_label: bool) -> Dataset:
+    """Lists of 20 documents with three features of 0 and 1: most scores are equal."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, (30, 20))
+    if by_label:
+        labels = -np.sort(-labels)
+    features = rng.random((30, 20, 3)) < 0.3 + 0.1 * labels[:, :, None]
+    return Dataset.from_arrays(features.reshape(-1, 3).astype(np.float32), labels.ravel(), np.arange(600) // 20)

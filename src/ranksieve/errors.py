@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ __all__ = [
     "ParameterError",
     "RanksieveError",
     "RanksieveWarning",
+    "TiedScoresWarning",
     "UnusedParameterWarning",
 ]
 
@@ -40,7 +42,7 @@ class ParamName:
     def flag(self) -> str:
         """`min_docs` → `--min-docs`, `global_` → `--global`; with a value, `--algo mart`."""
         flag = "--" + self.name.rstrip("_").replace("_", "-")
-        return flag if self.value is None else f"{flag} {self.value}"
+        return flag if self.value is None else f"{flag} {shlex.quote(str(self.value))}"
 
     def __str__(self) -> str:
         return self.name if self.value is None else f"{self.name}={self.value!r}"
@@ -125,6 +127,10 @@ class DeviceError(RanksieveError):
 
 class UnusedParameterWarning(RanksieveWarning):
     """A parameter that the chosen algorithm does not use."""
+
+
+class TiedScoresWarning(RanksieveWarning):
+    """A validation metric that depends on the input order of documents with equal scores."""
 
 
 class InterruptedTraining(KeyboardInterrupt):

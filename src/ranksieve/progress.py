@@ -22,7 +22,7 @@ from ranksieve.text_formats import duration, plural
 
 if TYPE_CHECKING:
     from ranksieve.boosting.callbacks import Record
-    from ranksieve.pruning.progress import PruningRecord
+    from ranksieve.pruning.records import PruningRecord
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_UPDATES = 0.25  # of a line in a notebook

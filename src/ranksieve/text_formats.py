@@ -88,11 +88,8 @@ def are_gains(value: Any) -> bool:
 
 def read_gains(text: str) -> tuple[float, ...]:
     """The gain table that a text spells; empty where it is none."""
-    try:
-        gains = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        return ()
-    good = gains[0] == 0 < gains[-1] < float("inf") and all(a <= b for a, b in itertools.pairwise(gains))
+    gains = read_numbers(text)
+    good = gains and gains[0] == 0 < gains[-1] and all(a <= b for a, b in itertools.pairwise(gains))
     return gains if good else ()
 
 

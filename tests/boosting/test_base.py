@@ -6,7 +6,7 @@ import pytest
 import ranksieve as rs
 from ranksieve.boosting.callbacks import Record
 from ranksieve.boosting.job import TrainingJob
-from ranksieve.boosting.train import train_forest
+from ranksieve.boosting.train_forest import train_forest
 from ranksieve.data.binned import bin_data
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest.formats.lightgbm_writer import to_text

@@ -292,6 +292,32 @@ def test_numbers_that_are_no_categories_are_refused():
         bin_data(rs.Dataset.from_arrays([[0.5], [1.0]], [0, 1], group=[2], categorical="f1"))
 
 
+def test_messages_on_categories_and_thresholds_name_the_feature():
+    rng = np.random.default_rng(0)
+    codes, numbers, labels = rng.integers(0, 5, 200), rng.random(200), rng.integers(0, 3, 200)
+
+    def lists(codes, numbers):
+        X = np.column_stack([numbers, codes]).astype(np.float32)
+        names = {"feature_names": ["price", "brand"], "categorical": ["brand"]}
+        return rs.Dataset.from_arrays(X, labels, np.arange(200) // 20, **names)
+
+    base = rs.train(lists(codes, numbers), trees=3, leaves=4, min_docs=2, min_docs_per_group=2)
+    assert set(base.feature.tolist()) == {0, 1}
+    for other, message in (
+        (lists(codes + 50, numbers), r"the category \d of feature 'brand' has no bin of its own"),
+        (lists(codes, numbers + 1), "a threshold of feature 'price' is not a border of the data's bins"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            rs.train(bin_data(other), init=base, trees=1)
+
+
+def test_too_many_categories_name_the_feature(monkeypatch):
+    monkeypatch.setattr("ranksieve.data.categories.MOST", 3)
+    frame = pd.DataFrame({"label": [0, 1] * 4, "qid": 1, "price": 1.0, "brand": list("abcdabcd")})
+    with pytest.raises(DataError, match="the DataFrame: feature 'brand' has more than 3 categories; leave it out"):
+        rs.train(frame, categorical="brand")
+
+
 def test_other_algorithms_with_categories(data):
     for algo in ("mcrank", "lightgbm"):
         model = rs.train(data, algo=algo, trees=3, leaves=5, verbose=False, **SMALL)

@@ -16,17 +16,18 @@ import ranksieve as rs
 from ranksieve.boosting.disk_grower import DiskGrower
 from ranksieve.boosting.disk_scores import DiskScores, _Priority
 from ranksieve.boosting.disk_training import passes_per_tree, store_of
-from ranksieve.boosting.scores import NO_LABELS, NO_ROWS, Scores
+from ranksieve.boosting.scores import NO_LABELS, NO_ROWS, Choice, Scores, all_waiting
 from ranksieve.boosting.selections.top import TopNegatives
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.disk_rows import SPARE_SHARE, DiskRows, _lowest_of_largest
+from ranksieve.data.lists import starts_of
 from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
 from ranksieve.kernels.lazy_scores import Candidates
-from ranksieve.kernels.row_slots import ABSENT, N_FREE, Slots, copy_rows, give_slots, renew_slots
+from ranksieve.kernels.row_slots import ABSENT, N_FREE, REQUESTED, Slots, copy_rows, give_slots, renew_slots
 from ranksieve.params import Params
 from samples import small_dataset
 
@@ -168,7 +169,7 @@ def test_a_selection_that_does_not_fit_into_memory_is_reported_once(small_memory
 
 def test_the_file_is_read_less_than_once_for_each_tree(small_memory):
     data = small_dataset(12, seed=2, most=400)
-    binned = in_file(data, len(data.labels) // 4, "20K")
+    binned = in_file(data, 2 * len(data.labels) // 7, "20K")  # an eighth of these rows for the copies of training rows
     file, read = binned.disk.file, []
     params = {**MORE, "trees": 40, "negatives": 0.03, "learning_rate": 0.05}
     rs.train(binned, callbacks=[lambda record: read.append(file.bytes_read / file.n_bytes)], **params)
@@ -194,6 +195,54 @@ def test_scores_are_those_of_bins_in_memory(small_memory, data):
             last = [s.top(candidates, data.lists.offsets, counts, one) for s, one in zip((a, b), last, strict=True)]
             np.testing.assert_array_equal(*last)
     np.testing.assert_array_equal(a.all(), b.all())
+
+
+def test_only_rows_that_may_be_chosen_are_requested(small_memory, data):
+    """The best rows in memory, scored, say how high others would have to score; the last choice alone says less."""
+    binned = bin_data(data, max_bins=32)
+    trees = to_trees(rs.train(binned, algo="lambdamart", **{**MORE, "trees": 5}), binned.binning)
+    exact, scores = Scores(binned), DiskScores(in_file(data, 250))
+    counts, offsets, rng = np.minimum(data.lists.sizes, 3), data.lists.offsets, np.random.default_rng(3)
+    for tree in trees[:4]:
+        exact.add(tree), scores.add(tree)
+    before = scores.all().copy()
+    last = scores.top(None, offsets, counts, None)
+    scores._rows.refill(np.union1d(last, np.flatnonzero(rng.random(data.n_docs) < 0.3)).astype(np.int32))
+    in_memory = scores._rows.slots >= 0
+    exact.add(trees[4]), scores.add(trees[4])
+    choice, bound = Choice(last.copy(), starts_of(counts), counts.copy()), before + trees[4].leaf_values.max()
+    lists = offsets, np.full(data.n_queries, np.inf), counts, counts, choice.starts
+    scores._improve(choice, Candidates(NO_ROWS, NO_LABELS), lists, False, all_waiting(data.n_queries))
+    requested = scores._rows.slots == REQUESTED
+    assert requested.any() and not (requested & in_memory).any()
+    for q, count in enumerate(counts):
+        part = slice(offsets[q], offsets[q + 1])
+        floor = np.sort(exact.all()[part][in_memory[part]])[-count]
+        away = bound[part][~in_memory[part]]
+        assert (requested[part][~in_memory[part]] >= (away >= floor)).all()
+        assert (requested[part][~in_memory[part]] <= (away >= floor - 1e-4)).all()
+
+
+def test_copies_of_training_rows_take_slots(small_memory, data):
+    """As many slots stay unused, up to an eighth; a selection of which fewer are left still fits."""
+    for n_rows, n_unused in ((5, 5), (60, 12), (90, 10)):
+        disk: DiskRows = in_file(data, 100).disk
+        rows = np.arange(n_rows, dtype=np.int32)
+        disk.take(rows)
+        disk.refill(rows, None, lambda first, last: np.zeros(last - first))
+        assert (disk.slots[rows] >= 0).all() and disk.slots.max() < 100 - n_unused
+
+
+def test_a_selection_fits_after_smaller_ones_were_copied(small_memory, data):
+    disk: DiskRows = in_file(data, 100).disk
+    for n_rows in (40, 84, 93, 88, 93):
+        rows = np.arange(n_rows, 0, -1, dtype=np.int32)[::-1] + np.int32(n_rows % 7)
+        assert disk.fits(n_rows)
+        assert (disk.take(rows) == disk.file.take(rows)).all()
+        disk.refill(rows, None, lambda first, last: np.zeros(last - first))
+        assert (disk.slots[rows] >= 0).all() and len(np.unique(disk.slots[disk.slots >= 0])) == (disk.slots >= 0).sum()
+        assert disk.slots.max() < 100
+    assert not disk.fits(94)
 
 
 def after(scores: Scores, n_trees: int) -> Scores:
@@ -262,19 +311,24 @@ def test_a_document_takes_so_many_bytes(small_memory, data):
 
 
 def test_priority_is_the_distance_to_the_lowest_selected_score(small_memory, data):
+    """Which is at least the given one, and that of the rows at hand; unknown floors are infinite."""
     scores = DiskScores(in_file(data, FEW))
     scores._all_scores[:] = np.random.default_rng(1).normal(size=data.n_docs)
-    rows = np.flatnonzero(data.labels == 0).astype(np.int32)
-    offsets = np.searchsorted(rows, data.lists.offsets)
-    floors = np.linspace(-1.0, 1.0, data.n_queries)
-    by_rows = _Priority(scores, Candidates(rows, NO_LABELS), offsets, floors, False)
-    by_labels = _Priority(scores, Candidates(NO_ROWS, data.labels), data.lists.offsets, floors, False)
-    expected = np.full(data.n_docs, -np.inf)
-    for q, (start, stop) in enumerate(zip(data.lists.offsets[:-1], data.lists.offsets[1:], strict=True)):
-        for row in range(start, stop):
-            if data.labels[row] == 0:
-                expected[row] = scores._all_scores[row] - floors[q]
+    rows, n = np.flatnonzero(data.labels == 0).astype(np.int32), data.n_queries
+    floors, counts = np.linspace(-1.0, 1.0, n), np.arange(n) % 4
+    floors[::3] = np.inf
+    more = np.full(n, np.inf), counts, counts, starts_of(counts)
+    by_rows = _Priority(
+        scores, Candidates(rows, NO_LABELS), (np.searchsorted(rows, data.lists.offsets), *more), floors, False
+    )
+    by_labels = _Priority(scores, Candidates(NO_ROWS, data.labels), (data.lists.offsets, *more), floors, False)
     for first, last in ((0, data.n_docs), (0, 5), (13, 200), (199, data.n_docs), (7, 8)):
+        expected = np.full(data.n_docs, -np.inf)
+        for q, (start, stop) in enumerate(zip(data.lists.offsets[:-1], data.lists.offsets[1:], strict=True)):
+            inside = rows[(rows >= max(start, first)) & (rows < min(stop, last))]
+            values, k = scores._all_scores[inside], counts[q]
+            best = np.sort(values)[-k] if 0 < k <= len(values) else -np.inf if k else np.inf
+            expected[inside] = np.minimum(values - max(best, floors[q] if q % 3 else -np.inf), np.finfo(float).max)
         np.testing.assert_array_equal(by_rows(first, last), expected[first:last])
         np.testing.assert_array_equal(by_labels(first, last), expected[first:last])
 

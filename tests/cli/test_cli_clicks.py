@@ -158,7 +158,7 @@ def test_train_writes_the_model_of_python(folder, run, tmp_path):
         "clicks", "train", folder / "log.jsonl", "--data", folder / "data.parquet", "--out", tmp_path / "model.txt",
         "--trees", 3, "--params", tmp_path / "more.toml", "--propensities", folder / "p.json",
     )  # fmt: skip
-    assert outcome.code == 0 and "9 trees" in outcome.output, outcome.output
+    assert outcome.code == 0 and "18 trees" in outcome.output, outcome.output
     log, data = rs.clicks.read(folder / "log.jsonl"), rs.read(folder / "data.parquet")
     model = rs.clicks.train(log, data, rs.clicks.Propensities.load(folder / "p.json"), trees=3, min_docs=5)
     assert rs.load(tmp_path / "model.txt").predict(data) == pytest.approx(model.predict(data), abs=1e-6)

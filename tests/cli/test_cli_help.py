@@ -6,13 +6,15 @@ import inspect
 import re
 import subprocess
 import sys
-from typing import get_args
+from dataclasses import dataclass
+from typing import Annotated, get_args
 
 import typer.main
 
 import ranksieve
 from ranksieve import progress
 from ranksieve.cli.app import MODULES, app
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.options import SHORT
 from ranksieve.parameter_table import flag, table
 from ranksieve.progress import waiting
@@ -158,3 +160,27 @@ def test_help_imports_no_command_and_neither_numpy_nor_rich():
     modules = done.stdout.splitlines()[-1].split()
     assert "ranksieve.cli.app" in modules and "train" in done.stdout
     assert not {"numpy", "numba", "rich.console", "ranksieve.cli.train"} & set(modules)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    width: Annotated[int, typer.Option()]
+    height: int = option(3, "How high.", "--height", "-y", min=1)
+
+
+def test_fields_of_a_dataclass_are_options_in_its_place() -> None:
+    seen = []
+
+    @takes_options
+    def draw(name: str, sizes: Sizes, scale: float = 1.0) -> None:
+        """Draw."""
+        seen.append((name, sizes, scale))
+
+    parameters = inspect.signature(draw).parameters
+    assert list(parameters) == ["name", "width", "height", "scale"]
+    assert parameters["width"].default is inspect.Parameter.empty and parameters["height"].default == 3
+    kind, about = get_args(parameters["height"].annotation)
+    assert (kind, about.help, about.min) == (int, "How high.", 1)
+    draw(name="a", width=2, height=4, scale=0.5)
+    assert seen == [("a", Sizes(width=2, height=4), 0.5)]
+    assert draw.__doc__ == "Draw."

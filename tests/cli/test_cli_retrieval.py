@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -60,7 +61,7 @@ def test_retrieve_writes_a_run(corpus, index, run, tmp_path):
     outcome = run("retrieve", index, corpus / "queries.tsv", "--out", tmp_path / "run.trec", "--depth", 3)
     assert outcome.code == 0, outcome.output
     assert "queries are empty and retrieve nothing: 1" in outcome.output
-    assert "reading the data" in outcome.output
+    assert "retrieving: 4 queries…" in outcome.output
     assert "queries without a word of the index, which retrieve nothing: 1" in outcome.output
     lines = (tmp_path / "run.trec").read_text().splitlines()
     assert lines[0].split()[:4] == ["1", "Q0", "d4", "1"]
@@ -75,6 +76,29 @@ def test_features_and_rerank_show_how_far_they_are(corpus, index, run, tmp_path)
     run("train", data, "--trees", 2, "--leaves", 2, "--min-docs", 1, "--out", model)
     ranked = run("rerank", index, model, corpus / "queries.tsv", "--out", tmp_path / "run.trec")
     assert ranked.code == 0 and "re-ranking: 4/4 queries" in ranked.output
+
+
+def test_commands_count_the_kernels_that_they_compile(corpus, index, run, tmp_path, monkeypatch):
+    from ranksieve.cli import compiling
+
+    @contextlib.contextmanager
+    def counting(display):
+        display.update(7, unit="kernel", title=compiling.TITLE)
+        yield
+
+    monkeypatch.setattr(compiling, "counting_kernels", counting)
+    data, model, queries = tmp_path / "data.parquet", tmp_path / "model.txt", corpus / "queries.tsv"
+    commands = {
+        "retrieving": ("retrieve", index, queries, "--out", tmp_path / "run.trec"),
+        "features": ("features", index, queries, "--qrels", corpus / "qrels.txt", "--out", data),
+        "re-ranking": ("rerank", index, model, queries, "--out", tmp_path / "second.trec"),
+    }
+    for title, command in commands.items():
+        if command[0] == "rerank":
+            rs.train(data, trees=2, leaves=2, min_docs=1).save(model)
+        outcome = run(*command)
+        assert outcome.code == 0 and "compiling kernels: 7 kernels" in outcome.output
+        assert title == "retrieving" or f"{title}: 4/4 queries" in outcome.output
 
 
 def test_collections_of_beir_through_pipes(run, tmp_path):

@@ -1,7 +1,10 @@
 """Kernels are compiled before commands begin, once."""
 
+import os
+import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -9,6 +12,7 @@ from typer.testing import CliRunner
 from ranksieve.cli import compiling, warm_up
 from ranksieve.cli.app import app
 from ranksieve.kernels import numba_cache
+from ranksieve.progress import ProgressDisplay
 
 
 def test_every_task_has_a_function():
@@ -42,6 +46,35 @@ def test_kernels_are_counted_and_failures_ignored(monkeypatch, capsys):
     )
     assert compiling.compile_tasks(["growing", "scoring"])[0] == 4
     assert "compiling kernels" in capsys.readouterr().err
+
+
+def test_kernels_that_a_command_compiles_are_counted(capsys):
+    from numba.core import event
+
+    from ranksieve.kernels.letor import parse_lines
+
+    def compiled(dispatcher):
+        with event.trigger_event("numba:compile", data={"dispatcher": dispatcher}):
+            pass
+
+    other = SimpleNamespace(py_func=SimpleNamespace(__module__="numpy.linalg", __name__="dot"))
+    ours = SimpleNamespace(py_func=getattr(parse_lines, "py_func", parse_lines))
+    with ProgressDisplay("indexing", kernels="") as display, compiling.counting_kernels(display):
+        for dispatcher in (ours, ours, other):
+            compiled(dispatcher)
+        display.update(5, unit="document", title="indexing")
+    compiled(ours)  # nobody listens any more
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[1].startswith("compiling kernels: 2 kernels") and lines[2].startswith("indexing: 5 documents")
+
+
+def test_the_first_use_of_a_command_counts_kernels(tmp_path):
+    (tmp_path / "documents.jsonl").write_text(warm_up.DOCUMENTS)
+    command = [sys.executable, "-m", "ranksieve", "index", "documents.jsonl", "--out", "index"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "NUMBA_DISABLE_JIT": "0"}
+    shown = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stderr
+    assert "indexing: reading documents; compiling kernels (first use only)…" in shown
+    assert re.search(r"^compiling kernels: \d+ kernels", shown, re.MULTILINE)
 
 
 def test_a_task_that_fails_is_reported(monkeypatch):

@@ -163,23 +163,21 @@ def test_documents_that_were_never_shown_get_the_lowest_label(data, log):
     assert every.labels.tolist() == expected
 
 
-def test_training_is_the_mean_of_its_three_models(data, log):
+def test_training_is_the_mean_of_its_forests(data, log):
     small = {"trees": 4, "min_docs": 5, "l2": 1.0}
-    model = rs.clicks.train(log, data, **small, threads=2)
+    model = rs.clicks.train(log, data, **small, seed=3, threads=2)
     found = rs.clicks.propensities(log)
-    judged = rs.clicks.judge(rs.clicks.fit(log, "pbm", propensities=found), shrinkage="auto")
     options = {"algo": "lambdamart", "leaves": 10, "learning_rate": 0.1, "early_stopping": 0, "threads": 1, **small}
     fixed = {"position_biases": found.biases, "position_rate": 0}
-    parts = [
-        rs.train(rs.clicks.page_lists(log, data, balance=10), **options, **fixed),
-        rs.train(rs.clicks.judged_lists(judged, data), **options),
-        rs.train(rs.clicks.judged_lists(judged, data, others=True), **options),
-    ]
-    scores = [part.predict(data) for part in parts]
-    assert model.predict(data) == pytest.approx(np.mean([one / one.std() for one in scores], axis=0), abs=1e-5)
-    given = rs.clicks.train(log, data, found, **small)
+    of_pages = rs.train(rs.clicks.page_lists(log, data, balance=10), **options, **fixed, seed=3)
+    rated = rs.clicks.rated_lists(log, data, found)
+    halves = {"objective": rs.clicks.RateLambdas(), "row_fraction": 0.5, "feature_fraction": 0.5}
+    of_queries = [rs.train(rated, **options, **halves, seed=seed) for seed in range(3, 8)]
+    first, *others = (one.predict(data) / one.predict(data).std() for one in (of_pages, *of_queries))
+    assert model.predict(data) == pytest.approx((first + 2 * np.mean(others, axis=0)) / 3, abs=1e-5)
+    given = rs.clicks.train(log, data, found, **small, seed=3)
     assert np.array_equal(given.predict(data), model.predict(data))
-    other_names = {"n_estimators": 4, "min_data_in_leaf": 5, "lambda_l2": 1.0, "num_leaves": 10}
+    other_names = {"n_estimators": 4, "min_data_in_leaf": 5, "lambda_l2": 1.0, "num_leaves": 10, "random_state": 3}
     assert np.array_equal(rs.clicks.train(log, data, found, **other_names).predict(data), model.predict(data))
 
 

@@ -12,9 +12,9 @@ from distributed import Client
 import ranksieve as rs
 from ranksieve.cluster.training import EXCHANGE
 from ranksieve.cluster.worker_pool import WorkerPool
-from ranksieve.errors import ClusterError, DataError, ModelError, ParameterError
+from ranksieve.errors import ClusterError, DataError, ModelError, ParameterError, TiedScoresWarning
 from ranksieve.forest.formats.lightgbm_writer import to_text
-from samples import small_dataset
+from samples import coarse_lists, small_dataset
 
 SMALL = {"trees": 8, "leaves": 6, "min_docs": 3, "learning_rate": 0.2, "negatives": 0.2, "min_negatives": 1}
 
@@ -145,6 +145,19 @@ def test_callbacks_early_stopping_and_given_bins(client, data, parts, valid):
     one = rs.train(data, valid={"v": valid}, **options)
     assert alike(model, one) and len(records) < 40
     assert [record.step for record in records] == list(range(1, len(records) + 1))
+
+
+@pytest.mark.parametrize("metric", ["ndcg@10", "err@10"])  # err depends on the highest label of all workers
+def test_sorted_validation_lists_are_warned_of_as_on_one_machine(client, metric, tmp_path):
+    train, valid = (coarse_lists(seed, by_label=True) for seed in (1, 2))
+    options = {**SMALL, "trees": 12, "early_stopping": 4, "metric": metric}
+    with pytest.warns(TiedScoresWarning, match="sorted by label") as found:
+        rs.train(train, valid={"v": valid}, **options)
+        parts = [valid.take_queries(queries) for queries in np.split(np.arange(30), [5, 6])]
+        for resume in (False, True):  # a run that has ended already is not trained again
+            saved = {"checkpoint": tmp_path / "run", "resume": resume}
+            rs.cluster.train(client, [train], valid={"v": parts}, **saved, **options)
+    assert len(found) == 3 and len({str(one.message) for one in found}) == 1
 
 
 def test_only_shards_stay_on_workers_while_trees_grow(client, parts, valid):

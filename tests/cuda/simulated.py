@@ -109,6 +109,18 @@ def same_scores() -> bool:
     return len(trees.batches) > 3 and all(np.array_equal(want, scores) for scores in found)
 
 
+def same_warning() -> bool:
+    """Whether a run warns of validation lists that are sorted by label with the CPU's values."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", rs.errors.TiedScoresWarning)
+        labels = np.tile([2, 1, 0, 0], 12)
+        valid = rs.Dataset.from_arrays(np.ones((48, 4), np.float32), labels, np.arange(48) // 4)
+        for device in ("cpu", "cuda"):
+            rs.train(lists(4, 2), valid=valid, device=device, trees=2, leaves=2, min_docs=2, early_stopping=1)
+    cpu, gpu = (str(one.message) for one in found if issubclass(one.category, rs.errors.TiedScoresWarning))
+    return cpu == gpu
+
+
 def same_rows(name: str, **options) -> bool:
     """Whether a selection has the CPU's rows, and they its gradients."""
     data = bin_data(lists(3, 7), max_bins=6)
@@ -145,6 +157,7 @@ CHECKS = {
     "adaptive": lambda: same_rows("adaptive"),
     "goss": lambda: same_rows("goss", objective="xendcg"),
     "streamed": same_streamed,
+    "sorted by label": same_warning,
     "newton, two histograms": lambda: with_noise(lambda: same_tree(gain="newton", leaves=8, l2=0.0)),
     "monotone, two histograms": lambda: with_noise(lambda: same_tree(gain="variance", monotone=[1, -1, 0, 0])),
     "memory": lambda: message(algo="lambdamart", memory="2M"),

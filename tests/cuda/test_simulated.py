@@ -42,6 +42,10 @@ def test_bins_that_do_not_fit_are_streamed(results: dict) -> None:
     assert results["streamed"] is True
 
 
+def test_validation_lists_that_are_sorted_by_label_are_warned_of(results: dict) -> None:
+    assert results["sorted by label"] is True
+
+
 def test_scores_by_ranks_and_by_values_are_the_cpus(results: dict) -> None:
     assert results["scores"] is True
 

@@ -430,7 +430,8 @@ def test_a_file_can_be_larger_than_all_memory(tmp_path):
 def test_a_file_that_was_cut_short_while_it_was_used_is_reported(tmp_path):
     (tmp_path / "x.bins").write_bytes(bytes(5 * 16))
     file = BinFile(tmp_path / "x.bins", 6, 16)
-    for use in (lambda: file.mapped, lambda: list(file.blocks()), lambda: file.take(np.array([5]))):
+    visit = lambda: list(file.visit(lambda first, bins: None, 2))  # noqa: E731
+    for use in (lambda: file.mapped, lambda: list(file.blocks()), visit, lambda: file.take(np.array([5]))):
         with pytest.raises(DataError, match=r"x\.bins: the bin file was cut short while it was used; start again"):
             use()
 
@@ -476,11 +477,13 @@ def test_rows_are_read_as_they_were_written(small_memory, tmp_path):
     writer.close()
     file = BinFile(tmp_path / "x.bins", 500, 16)
     np.testing.assert_array_equal(file.mapped, bins)
-    for parts, sizes in ((1, [64] * 7 + [52]), (3, [21] * 23 + [17]), (99, [1] * 500)):
-        blocks = [(first, block.copy()) for first, block in file.blocks(parts)]
-        assert [len(block) for _, block in blocks] == sizes
-        assert [first for first, _ in blocks] == np.cumsum([0, *sizes[:-1]]).tolist()
-        np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), bins)
+    for threads, sizes in ((0, [64] * 7 + [52]), (1, [64] * 7 + [52]), (2, [42] * 11 + [38]), (500, [1] * 500)):
+        visited = file.visit(lambda first, bins: (first, bins.sum()), threads) if threads else file.blocks()
+        blocks = [(first, block.copy(), *found) for first, block, *found in visited]
+        assert [len(block) for _, block, *_ in blocks] == sizes
+        assert [first for first, *_ in blocks] == np.cumsum([0, *sizes[:-1]]).tolist()
+        np.testing.assert_array_equal(np.concatenate([block for _, block, *_ in blocks]), bins)
+        assert all(found == [(first, block.sum())] for first, block, *found in blocks if found)
     for share in (0.01, 0.3, 1.0):
         rows = np.flatnonzero(rng.random(500) < share).astype(np.int32)
         before = file.bytes_read

@@ -275,3 +275,12 @@ def test_functions_take_offsets_ids_or_sizes():
         functions.dcg(labels, scores, qid=ids, group=[5])
     with pytest.raises(DataError, match="query ids of shape"):
         functions.rbp(labels, scores, qid=ids[:3])
+
+
+def test_a_name_may_have_an_order_for_equal_scores():
+    assert parse_metric("ndcg(ties=mean)@10") == parse_metric("ndcg@10", ties="mean")
+    assert parse_metric("RBP(p=0.5,ties='worst')") == parse_metric("RBP(p=0.5)", ties="worst")
+    with pytest.raises(ParameterError, match="ties of ndcg is 'best'; expected 'order', 'mean' or 'worst'"):
+        parse_metric("ndcg(ties=best)@10")
+    with pytest.raises(ParameterError, match="is given twice"):
+        parse_metric("map(ties=mean)", ties="worst")

@@ -14,7 +14,7 @@ from ranksieve.experiments.data_sets import DataSpec, load_values
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.train_cell import interpolated
-from ranksieve.report.tables import all_cells, mutual_tests
+from ranksieve.report.result_tables import all_cells, mutual_tests
 from samples import small_dataset
 
 SPEC = """\

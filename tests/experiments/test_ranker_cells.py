@@ -11,7 +11,7 @@ from ranksieve.errors import ParameterError
 from ranksieve.experiments.measure import first_trees
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
-from ranksieve.report.tables import all_cells, comparison
+from ranksieve.report.result_tables import all_cells, comparison
 
 SPEC = (
     'stages = [2, 10]\nbaseline = "λ-MART"\n\n'

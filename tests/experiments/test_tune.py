@@ -11,7 +11,7 @@ from experiment_samples import SPEC, run_table, write_spec
 from ranksieve.errors import MissingExtraError, ParameterError
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
-from ranksieve.experiments.tune import search, studies
+from ranksieve.experiments.studies import search, studies
 from ranksieve.rankers.trials import SPACE, check_space
 
 pytest.importorskip("optuna")

@@ -14,7 +14,7 @@ from ranksieve.errors import ParameterError
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.run_cell import run_cell
-from ranksieve.experiments.tune import search, studies
+from ranksieve.experiments.studies import search, studies
 from ranksieve.pruning.reweighting import search_weights
 
 RUNS = SPEC[: SPEC.index("[[runs]]")] + (

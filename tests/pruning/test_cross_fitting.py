@@ -12,7 +12,7 @@ from ranksieve.errors import ParameterError, RanksieveWarning
 from ranksieve.pruning.cross_fitting import _halves
 from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
-from ranksieve.pruning.progress import Reporter
+from ranksieve.pruning.records import Reporter
 
 
 def noisy_lists(n, start, docs=60, n_features=30):

@@ -14,8 +14,8 @@ from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.shipped import SHIPPED, find_spec
 from ranksieve.report.figures import figures
+from ranksieve.report.result_tables import comparison, share_table
 from ranksieve.report.size_tables import by_size, speed
-from ranksieve.report.tables import comparison, share_table
 from ranksieve.report.write import write_report
 
 matplotlib.use("agg")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import ranksieve as rs
 from corpus_samples import QUERIES, folder_bytes, random_documents
 from naive_retrieval import dense_features, similarity
-from ranksieve.errors import DataError, MissingExtraError, ModelError, ParameterError
+from ranksieve.errors import DataError, MissingExtraError, ModelError, ParameterError, RanksieveWarning
 from ranksieve.retrieval import vectors as vectors_module
 from ranksieve.retrieval.encoders import SvdEncoder
 from ranksieve.retrieval.first_stage import FirstStage
@@ -312,9 +312,13 @@ def test_models_warn_of_functions_with_other_names(tmp_path):
     assert "test_vectors:" in found and "if these are different encoders, train on features of this index" in found
 
 
-def test_fewer_documents_than_dimensions_are_noted(tmp_path):
-    index = Index.build(random_documents(9), tmp_path / "index", fields=["title", "body"], vectors="svd:1000")
-    assert index.vectors.dimension == 9 and "because there are fewer documents: 1 (9 of 1000)" in index.notes[-1]
+def test_an_encoder_with_fewer_dimensions_than_were_asked_for_is_warned_of(tmp_path):
+    documents = random_documents(9)
+    with pytest.warns(RanksieveWarning, match="vectors='svd:40' has 9 dimensions, as many as there are texts") as found:
+        index = Index.build(documents, tmp_path / "index", fields=["title", "body"], vectors="svd:40")
+    assert len(found) == 1 and str(found[0].message).endswith("so use fewer, as in svd:4")
+    assert found[0].filename == __file__
+    assert index.encoder_info["name"] == "svd:9"
 
 
 def test_models_warn_of_other_candidates_where_features_of_vectors_depend_on_them(dense):

@@ -167,7 +167,8 @@ BAD = [
         "this needs a model",
     ),
     ("PUT", "/judgements", {"json": {"query": "x", "document": "none", "grade": 1}}, 404, "no document"),
-    ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": 101}}, 422, "the grade is 101"),
+    ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": 9}}, 422, "is 9; expected a number"),
+    ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": -0.5}}, 422, "the grade is -0.5"),
     ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": "1"}}, 422, "grade: "),
     ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": True}}, 422, "grade: "),
     ("PUT", "/judgements", {"json": {"query": " \n", "document": "d1", "grade": 1}}, 422, "the query is empty"),
@@ -250,6 +251,7 @@ def test_openapi_describes_the_routes(client):
     paths = client().get("/openapi.json").json()["paths"]
     assert {"/search", "/rerank", "/explain", "/judgements", "/health", "/metrics"} <= paths.keys()
     assert set(paths["/judgements"]) == {"get", "put"}
+    assert "the score of a document depends on the others" in paths["/rerank"]["post"]["description"]
 
 
 def test_stages_by_vectors_where_queries_have_some(client, folder, tmp_path):

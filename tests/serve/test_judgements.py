@@ -162,3 +162,19 @@ def test_edits_by_others_are_seen(tmp_path):
     (tmp_path / "qrels.txt").write_text("q 0 d1 1\n")
     assert ours.grades() == {"q": {"d1": 1.0}}
     assert ours.version > version
+
+
+def test_grades_are_those_of_the_page_or_of_the_file(tmp_path):
+    ours = store(tmp_path)
+    ours.put("wine", "d1", 4)
+    for grade in (5, -1, float("nan"), float("inf")):
+        with pytest.raises(ParameterError, match="expected a number from 0 to 4, or null to remove it"):
+            ours.put("wine", "d1", grade)
+    with (tmp_path / "qrels.txt").open("a") as file:
+        file.write("7 0 d1 -2\n7 0 d2 9\n")
+    (tmp_path / "queries.tsv").write_text("7\tred wine\n")
+    ours = store(tmp_path, queries=tmp_path / "queries.tsv")
+    assert ours.put("red wine", "d1", 3).previous == -2 and ours.put("red wine", "d2", 0).previous == 9
+    assert ours.put("red wine", "d1", -2).previous == 3 and ours.put("red wine", "d2", 9).previous == 0  # undone
+    with pytest.raises(ParameterError, match="the grade is 10; expected a number from -2 to 9"):
+        ours.put("wine", "d1", 10)

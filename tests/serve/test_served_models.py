@@ -14,14 +14,14 @@ import ranksieve as rs
 from corpus_samples import QUERIES
 from ranksieve.errors import ModelError, ParameterError
 from ranksieve.retrieval.index import Index
-from ranksieve.serve.models import ModelStore
+from ranksieve.serve.served_models import ModelStore
 
 TEXT = QUERIES["1"]
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("ranksieve.serve.models.SECONDS", 0.05)
+    monkeypatch.setattr("ranksieve.serve.served_models.SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_changed_file_is_read_again_and_a_bad_one_reported(client, folder, cop
 
 
 def test_sighup_reads_at_once(folder, copy, monkeypatch):
-    monkeypatch.setattr("ranksieve.serve.models.SECONDS", 1000.0)
+    monkeypatch.setattr("ranksieve.serve.served_models.SECONDS", 1000.0)
     with Index(folder / "index") as index:
         store = ModelStore(index, [copy])
         store.start()

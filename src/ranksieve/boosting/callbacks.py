@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from ranksieve.boosting.disk_scores import new_scores
 from ranksieve.boosting.loop import Rounds, State
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.training_rows import TrainingRows
@@ -69,6 +70,15 @@ class MeasuredSet(Protocol):
     def measure(self, state: Any, metric: Metric) -> float: ...
 
 
+class ForestValidation(MeasuredSet, Protocol):
+    """A data set that is measured after each tree, and again under the trees that a model keeps."""
+
+    @property
+    def weights(self) -> np.ndarray | None: ...
+
+    def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric]) -> list[np.ndarray]: ...
+
+
 def checked_mean(metric: Metric, lists: Lists, scores: np.ndarray, name: str) -> float:
     """The metric's mean over the queries of a set; refuses a set that has none."""
     return defined_mean(metric.per_query(lists.labels, scores, lists.offsets), lists.query_weights, metric, name)
@@ -89,10 +99,25 @@ class ValidationSet:
     name: str
     data: Binned
     scores: Scores
+    start: float | np.ndarray = 0.0  # the scores before the first tree
     _best: np.ndarray | None = None
 
     def measure(self, state: State[Any], metric: Metric) -> float:
-        return defined_mean(self.per_query(state.trees, metric), self.data.lists.query_weights, metric, self.name)
+        return defined_mean(self.per_query(state.trees, metric), self.weights, metric, self.name)
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Of the queries."""
+        return self.data.lists.query_weights
+
+    def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric]) -> list[np.ndarray]:
+        """Metrics of every query under the first trees of the forest; the scores of all trees stay as they are."""
+        again = self.restarted()
+        return [again.per_query(trees, metric) for metric in metrics]
+
+    def restarted(self) -> ValidationSet:
+        """The same data set before the first tree."""
+        return replace(self, scores=new_scores(self.data, start=self.start), _best=None)
 
     def per_query(self, trees: Sequence[Tree], metric: Metric, highest: float = 0.0) -> np.ndarray:
         """The metric of every query under a forest that has grown since the last time.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
+from numba import get_num_threads
 
 from ranksieve.boosting.scores import NO_ROWS, Choice, Scores, all_waiting
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import give_back_memory
-from ranksieve.data.disk_rows import CHOSEN_SHARE, SCORED_PARTS
+from ranksieve.data.disk_rows import CHOSEN_SHARE
 from ranksieve.kernels.compile_trees import Compiled
 from ranksieve.kernels.lazy_scores import Candidates, margins
-from ranksieve.kernels.scoring import NO_DOCS, add_trees_binned
+from ranksieve.kernels.scoring import BLOCK, NO_DOCS, add_blocks_binned
 from ranksieve.kernels.traverse_binned import catch_up_rows
 
 NO_HEADS = np.empty(0, np.float32)
@@ -39,17 +42,17 @@ class DiskScores(Scores):
     def all(self) -> np.ndarray:
         """The scores of every document."""
         if self._n_scored < self._n_trees:
-            trees = self._compiled(self._n_scored)
-            for first, bins in self._rows.file.blocks(SCORED_PARTS):
-                self._score_block(first, bins, trees)
+            score = partial(self._score_block, self._compiled(self._n_scored))
+            for _ in self._rows.file.visit(score, get_num_threads()):
+                pass
             self._n_scored = self._n_trees
         return self._all_scores
 
-    def _score_block(self, first: int, bins: np.ndarray, trees: Compiled) -> None:
-        """Add trees to the scores of the rows from `first` on."""
+    def _score_block(self, trees: Compiled, first: int, bins: np.ndarray) -> None:
+        """Add trees to the scores of the rows from `first` on; in one of several threads."""
         part = slice(first, first + len(bins))
         done = self._done[part] if self._n_copied == self._n_scored else NO_DOCS  # else none was scored singly since
-        add_trees_binned(bins, trees, self._all_scores[part], done, self._n_scored)
+        add_blocks_binned(0, -(-len(bins) // BLOCK), bins, trees, self._n_scored, done, self._all_scores[part])
 
     def _copy_all(self) -> None:
         """Let the single scores begin where all documents are."""
@@ -78,17 +81,16 @@ class DiskScores(Scores):
         return self._values[rows]
 
     def _update(self, choice: Choice, candidates: Candidates, lists: tuple[np.ndarray, ...], lowest: bool) -> None:
-        self._bins, offsets = self._rows.bins, lists[0]
+        self._bins = self._rows.bins
         n_requested, lowest_heads = waiting = all_waiting(len(choice.sizes))
-        while True:
-            self._improve(choice, candidates, lists, lowest, waiting)
-            if not n_requested.any():
-                break
+        self._improve(choice, candidates, lists, lowest, waiting)
+        while n_requested.any():
             if not self._rows.load_requested(int(n_requested.sum())):
-                self._score_all(NO_ROWS, _Priority(self, candidates, offsets, lowest_heads, lowest))
+                self._score_all(NO_ROWS, _Priority(self, candidates, lists, lowest_heads, lowest))
+            self._improve(choice, candidates, lists, lowest, waiting)
         chosen = choice.rows
         if self._rows.fits(len(chosen)) and not self._rows.load(chosen, CHOSEN_SHARE):
-            self._score_all(chosen, _Priority(self, candidates, offsets, self._floors(choice, lowest), lowest))
+            self._score_all(chosen, _Priority(self, candidates, lists, self._floors(choice, lowest), lowest))
 
     def _floors(self, choice: Choice, lowest: bool) -> np.ndarray:
         """The lowest head of each query's chosen documents."""
@@ -102,12 +104,9 @@ class DiskScores(Scores):
 
     def _score_all(self, rows: np.ndarray, priority: _Priority | None = None) -> None:
         """Score all documents while the file is read, and have rows, and those near a selection, in memory."""
-        trees = self._compiled(self._n_scored) if self._n_scored < self._n_trees else None
-
-        def score(first: int, bins: np.ndarray) -> None:
-            if trees is not None:
-                self._score_block(first, bins, trees)
-
+        score = None
+        if self._n_scored < self._n_trees:
+            score = partial(self._score_block, self._compiled(self._n_scored))
         self._rows.refill(rows, score, priority)
         self._n_scored = self._n_trees
 
@@ -116,13 +115,18 @@ class _Priority:
     """How near documents, all of them scored, are to being among the best candidates of their query."""
 
     def __init__(
-        self, scores: DiskScores, candidates: Candidates, offsets: np.ndarray, lowest_heads: np.ndarray, lowest: bool
+        self,
+        scores: DiskScores,
+        candidates: Candidates,
+        lists: tuple[np.ndarray, ...],
+        lowest_heads: np.ndarray,
+        lowest: bool,
     ) -> None:
-        self._scores, self._candidates, self._offsets = scores._all_scores, candidates, offsets
-        sign, ceilings = scores._bounds(lowest)
-        self._sign, self._floors = sign, lowest_heads + ceilings[scores.n_trees]
+        self._scores, self._candidates, self._lists = scores._all_scores, candidates, lists
+        self._sign, ceilings = scores._bounds(lowest)
+        self._floors = np.where(lowest_heads < np.inf, lowest_heads, -np.inf) + ceilings[scores.n_trees]
 
     def __call__(self, first: int, last: int) -> np.ndarray:
         priority = np.empty(last - first)
-        margins(first, last, self._candidates, self._offsets, self._floors, self._sign, self._scores, priority)
+        margins(first, last, self._candidates, self._lists, self._floors, self._sign, self._scores, priority)
         return priority

@@ -16,6 +16,7 @@ from ranksieve.dtypes import FIXED, ROW
 from ranksieve.errors import ParameterError, param
 from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.category_splits import A_SET, SET
+from ranksieve.kernels.copy_bytes import take_rows
 from ranksieve.kernels.gain import SMALLEST_WEIGHT, SplitRules
 from ranksieve.kernels.histograms import BY_BIN, BY_SET, LANES, Columns, TreeRows, sum_leaf, sum_sparse_rows
 from ranksieve.kernels.leaf_values import add_leaf_values, sum_leaves
@@ -194,7 +195,7 @@ class Grower:
         if rows is None:
             return self._all_of(bins, fixed)
         if len(rows) <= GATHER_SHARE * len(bins):
-            return self._all_of(np.take(bins, rows, axis=0), fixed)
+            return self._all_of(take_rows(bins, rows), fixed)
         members = rows.astype(ROW)
         packed, hess = (_by_row(values, target, len(bins)) for values in (fixed.packed, fixed.hess))
         return TreeRows(bins, members, np.empty_like(members), packed, hess)

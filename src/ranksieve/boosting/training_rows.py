@@ -189,6 +189,7 @@ class ObjectiveView:
     highest_grade: float
     cache: dict[Any, Any]
     first_row: int = 0  # of these training lists in the whole training set
+    weights: np.ndarray | None = None  # of the documents; gradients are multiplied by them afterwards
 
     @property
     def rows(self) -> np.ndarray:
@@ -308,7 +309,7 @@ class TrainingLists:
             grad, hess = objective(
                 ObjectiveView(
                     rows.labels, scores if is_own else scores.copy(), rows.offsets, rows.rows, step, self.params.seed,
-                    self.metric, self.highest_grade, rows.cache, self.portion.first_row,
+                    self.metric, self.highest_grade, rows.cache, self.portion.first_row, rows.weights,
                 )
             )  # fmt: skip
         else:

@@ -87,7 +87,8 @@ def to_trees(forest: Forest, binning: Binning) -> list[Tree]:
         borders = np.append(binning.thresholds[binning.offsets[column] : binning.offsets[column + 1]], LARGEST)
         bins[mine] = np.searchsorted(borders, forest.threshold[mine])
         if not np.array_equal(borders[bins[mine]].astype(np.float64), forest.threshold[mine]):
-            raise ModelError(f"a threshold of feature {binning.features[column]} is not a border of the data's bins")
+            name = forest.feature_names[binning.features[column]]
+            raise ModelError(f"a threshold of feature {name!r} is not a border of the data's bins")
     splits = np.stack([columns, bins, forest.default_left, forest.left, forest.right], axis=1).astype(np.int32)
     first_set = np.cumsum(forest.categorical) - forest.categorical  # of each split's tree, counted from 0
     values = forest.scaled_leaf_values()
@@ -119,7 +120,10 @@ def _sets(forest: Forest, binning: Binning) -> np.ndarray:
         codes = binning.codes.get(int(forest.feature[split]), np.empty(0, np.int64))
         sets[number, : len(codes)] = np.isin(codes, forest.set_of(split))
         if sets[number].sum() != len(forest.set_of(split)):
-            raise ModelError(f"a category of feature {forest.feature[split]} has no bin of its own in the data")
+            name, code = forest.feature_names[forest.feature[split]], np.setdiff1d(forest.set_of(split), codes)[0]
+            names = forest.categories.get(name, ())
+            category = repr(names[code]) if code < len(names) else code
+            raise ModelError(f"the category {category} of feature {name!r} has no bin of its own in the data")
     return sets
 
 

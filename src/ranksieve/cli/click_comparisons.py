@@ -56,7 +56,7 @@ def compare(
     """Analyse a log of interleaved pages: which of two rankings do users prefer?"""
     from ranksieve import clicks as library
 
-    found = library.preference(read_log(log, None, "click", None, 0.0), samples=samples, seed=seed)
+    found = library.preference(read_log(log), samples=samples, seed=seed)
     needed = "unknown" if found.needed_pages is None else f"{found.needed_pages:,} pages with clicks"
     show_line(str(found))
     show_facts(
@@ -94,7 +94,7 @@ def estimate(
     weights = load_propensities(given)
     if weights is None:
         raise ParameterError("--propensities is missing; estimate them with ranksieve clicks propensities")
-    pages = read_log(log, None, "click", None, 0.0)
+    pages = read_log(log)
     if is_run(ranking):
         run = read_run(ranking)
     elif data is None:

@@ -23,6 +23,7 @@ MinDwell = Annotated[float, typer.Option(min=0, help="Ignore clicks with fewer s
 Given = Annotated[
     Path | None, typer.Option("--propensities", metavar="FILE", help="Propensities, as 'propensities' writes them.")
 ]
+Features = Annotated[Path, typer.Option("--data", "-d", help="Features of the documents, by query id and document id.")]
 Shrinkage = Annotated[
     str,
     typer.Option(
@@ -34,7 +35,13 @@ Shrinkage = Annotated[
 Clip = Annotated[float, typer.Option(min=0, max=1, help="Lowest propensity that is used.")]
 
 
-def read_log(log: list[Path], events: list[Path] | None, actions: str, depth: int | None, min_dwell: float) -> ClickLog:
+def read_log(
+    log: list[Path],
+    events: list[Path] | None = None,
+    actions: str = "click",
+    depth: int | None = None,
+    min_dwell: float = 0.0,
+) -> ClickLog:
     from ranksieve import clicks as library
 
     show_waiting("click_models", "reading the log")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from ranksieve.cli.click_options import (
     Clip,
     Depth,
     Events,
+    Features,
     Given,
     Log,
     MinDwell,
@@ -22,7 +24,7 @@ from ranksieve.cli.click_options import (
     read_log,
     shrinkage_of,
 )
-from ranksieve.cli.command import SETTINGS, Command, CommandGroup
+from ranksieve.cli.command import SETTINGS, Command, CommandGroup, option, takes_options
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
 from ranksieve.cli.files import check_model_file, reads_data, save_model, write_data
 from ranksieve.cli.options import is_flag, read_toml
@@ -39,45 +41,40 @@ def clicks() -> None:
     """Fit click models, estimate propensities, make training data, simulate, and compare rankings, all from clicks."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClickFitArguments:
+    log: Log
+    events: Events = None
+    model: str = option("pbm", "ctr, rctr, coec, pbm, trust, cascade, sdbn or dbn.", metavar="MODEL")
+    prior: float = option(2.0, "Examinations that the mean of all documents counts for.", min=0)
+    holdout: float = option(0.2, "Share of the pages to measure the model on; 0: none.", min=0, max=0.9)
+    qrels: Path | None = option(None, "TREC qrels to write, from all pages.", metavar="FILE")
+    query_texts: Path | None = option(None, "Queries to write, id TAB text; qrels then have these ids.", metavar="FILE")
+    levels: int | None = option(None, "Number of grades in qrels.", min=2, show_default="relevance from 0 to 1")
+    shrinkage: Shrinkage = "10"
+    least_confidence: float = option(0.0, "Qrels: leave out documents with less confidence.", min=0, max=1)
+    depth: Depth = None
+    min_dwell: MinDwell = 0.0
+    actions: Actions = "click"
+    seed: Seed = 0
+
+
 @GROUP.command(cls=Command)
-def fit(
-    log: Log,
-    events: Events = None,
-    model: Annotated[
-        str, typer.Option(metavar="MODEL", help="ctr, rctr, coec, pbm, trust, cascade, sdbn or dbn.")
-    ] = "pbm",
-    prior: Annotated[float, typer.Option(min=0, help="Examinations that the mean of all documents counts for.")] = 2.0,
-    holdout: Annotated[
-        float, typer.Option(min=0, max=0.9, help="Share of the pages to measure the model on; 0: none.")
-    ] = 0.2,
-    qrels: Annotated[Path | None, typer.Option(metavar="FILE", help="TREC qrels to write, from all pages.")] = None,
-    query_texts: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Queries to write, id TAB text; qrels then have these ids.")
-    ] = None,
-    levels: Annotated[
-        int | None, typer.Option(min=2, help="Number of grades in qrels.", show_default="relevance from 0 to 1")
-    ] = None,
-    shrinkage: Shrinkage = "10",
-    least_confidence: Annotated[
-        float, typer.Option(min=0, max=1, help="Qrels: leave out documents with less confidence.")
-    ] = 0.0,
-    depth: Depth = None,
-    min_dwell: MinDwell = 0.0,
-    actions: Actions = "click",
-    seed: Seed = 0,
-) -> None:
+@takes_options
+def fit(given: ClickFitArguments) -> None:
     """Fit a click model, measure it on held-out pages, and write judgements."""
-    for path in (qrels, query_texts):
+    qrels, model, prior = given.qrels, given.model, given.prior
+    for path in (qrels, given.query_texts):
         if path is not None:
-            check_writable(path, *log)
-    if query_texts is not None and qrels is None:
+            check_writable(path, *given.log)
+    if given.query_texts is not None and qrels is None:
         raise ParameterError("--query-texts belongs to --qrels, which is missing; give both")
     from ranksieve import clicks as library
 
-    pages = read_log(log, events, actions, depth, min_dwell)
+    pages = read_log(given.log, given.events, given.actions, given.depth, given.min_dwell)
     show_facts([("log", log_facts(pages))])
-    if holdout:
-        training, held_out = pages.split(1 - holdout, seed=seed)
+    if given.holdout:
+        training, held_out = pages.split(1 - given.holdout, seed=given.seed)
         scores = library.fit(training, model, prior=prior).evaluate(held_out)
         show_facts(
             [
@@ -88,12 +85,12 @@ def fit(
         )
     fitted = library.fit(pages, model, prior=prior)
     if qrels is not None:
-        judged = library.judge(fitted, shrinkage=shrinkage_of(shrinkage), levels=levels)
-        written = judged.write_qrels(qrels, queries=query_texts, least_confidence=least_confidence)
+        judged = library.judge(fitted, shrinkage=shrinkage_of(given.shrinkage), levels=given.levels)
+        written = judged.write_qrels(qrels, queries=given.query_texts, least_confidence=given.least_confidence)
     columns = {"clicked": pages.by_place()[1] / pages.by_place()[0]}
     if fitted.examination is not None and fitted.examination[0] > 0:
         columns["examination"] = fitted.examination / fitted.examination[0]
-    if holdout:
+    if given.holdout:
         columns |= {"log-likelihood": scores.likelihood_by_place, "perplexity": scores.perplexity_by_place}
     show_table(
         ["rank", *columns],
@@ -137,146 +134,148 @@ def propensities(
     show_table(["rank", "propensity"], [[str(rank), f"{value:.4f}"] for rank, value in enumerate(found.values, 1)])
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClickListArguments:
+    log: Log
+    data: Features
+    out: OutData
+    events: Events = None
+    by: str = option(
+        "page",
+        "One list per page, with clicks as labels and positions; or one per query, with judgements as labels.",
+        metavar="page|query",
+    )
+    propensities: Given = None
+    clip: Clip = 0.05
+    model: str = option("pbm", "By query: the click model that judges.", metavar="MODEL")
+    levels: int | None = option(None, "By query: number of grades.", min=2, show_default="fractions")
+    shrinkage: Shrinkage = "10"
+    others: bool = option(
+        False, "By query: also documents of the data that were never shown, as the worst.", "--others"
+    )
+    balance: float | None = option(
+        None, "By page: weight a document by 1 / (this number + how often it was shown for the query).", min=0,
+        show_default="weights of 1",
+    )  # fmt: skip
+    depth: Depth = None
+    min_dwell: MinDwell = 0.0
+    actions: Actions = "click"
+    missing: Missing = "zero"
+
+
 @GROUP.command(cls=Command)
 @reads_data("data")
-def lists(
-    log: Log,
-    data: Annotated[Path, typer.Option("--data", "-d", help="Features of the documents, by query id and document id.")],
-    out: OutData,
-    events: Events = None,
-    by: Annotated[
-        str,
-        typer.Option(
-            metavar="page|query",
-            help="One list per page, with clicks as labels and positions; or one per query, with judgements as labels.",
-        ),
-    ] = "page",
-    given: Given = None,
-    clip: Clip = 0.05,
-    model: Annotated[str, typer.Option(metavar="MODEL", help="By query: the click model that judges.")] = "pbm",
-    levels: Annotated[
-        int | None, typer.Option(min=2, help="By query: number of grades.", show_default="fractions")
-    ] = None,
-    shrinkage: Shrinkage = "10",
-    others: Annotated[
-        bool, typer.Option("--others", help="By query: also documents of the data that were never shown, as the worst.")
-    ] = False,
-    balance: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            help="By page: weight a document by 1 / (this number + how often it was shown for the query).",
-            show_default="weights of 1",
-        ),
-    ] = None,
-    depth: Depth = None,
-    min_dwell: MinDwell = 0.0,
-    actions: Actions = "click",
-    missing: Missing = "zero",
-) -> None:
+@takes_options
+def lists(given: ClickListArguments) -> None:
     """Make training data of a log and the features of its documents.
 
     By page, --propensities make clicks count by their inverse propensity. Without, train learns biases of the
     positions. By query, the model pbm uses --propensities, or estimates them.
     """
-    check_choice("by", by, ("page", "query"))
-    check_writable(out, *log, data)
+    check_choice("by", given.by, ("page", "query"))
+    check_writable(given.out, *given.log, given.data)
     from ranksieve import clicks as library
     from ranksieve.data.read import read
 
-    pages, features = read_log(log, events, actions, depth, min_dwell), read(data, missing=missing)
-    if by == "page":
-        made = library.page_lists(pages, features, load_propensities(given), clip=clip, balance=balance)
+    pages = read_log(given.log, given.events, given.actions, given.depth, given.min_dwell)
+    features, weights = read(given.data, missing=given.missing), load_propensities(given.propensities)
+    if given.by == "page":
+        made = library.page_lists(pages, features, weights, clip=given.clip, balance=given.balance)
     else:
-        fitted = library.fit(pages, model, propensities=load_propensities(given))
-        judged = library.judge(fitted, shrinkage=shrinkage_of(shrinkage), levels=levels)
-        made = library.judged_lists(judged, features, others=others)
-    write_data(made, out)
-    show_facts([("log", log_facts(pages)), ("data", f"{out}, {counted(list=made.n_queries, document=made.n_docs)}")])
+        fitted = library.fit(pages, given.model, propensities=weights)
+        judged = library.judge(fitted, shrinkage=shrinkage_of(given.shrinkage), levels=given.levels)
+        made = library.judged_lists(judged, features, others=given.others)
+    write_data(made, given.out)
+    data_facts = f"{given.out}, {counted(list=made.n_queries, document=made.n_docs)}"
+    show_facts([("log", log_facts(pages)), ("data", data_facts)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClickTrainArguments:
+    log: Log
+    data: Features
+    out: OutModel
+    events: Events = None
+    propensities: Given = None
+    trees: int = option(100, "Trees of each of the six forests.", min=1)
+    params: ParamsFile = None
+    depth: Depth = None
+    min_dwell: MinDwell = 0.0
+    actions: Actions = "click"
+    seed: Seed = 0
+    threads: Threads = 0
+    missing: Missing = "zero"
 
 
 @GROUP.command(cls=Command)
 @reads_data("data")
-def train(
-    context: typer.Context,
-    log: Log,
-    data: Annotated[Path, typer.Option("--data", "-d", help="Features of the documents, by query id and document id.")],
-    out: OutModel,
-    events: Events = None,
-    given: Given = None,
-    trees: Annotated[int, typer.Option(min=1, help="Trees of each of the three models.")] = 100,
-    params: ParamsFile = None,
-    depth: Depth = None,
-    min_dwell: MinDwell = 0.0,
-    actions: Actions = "click",
-    seed: Seed = 0,
-    threads: Threads = 0,
-    missing: Missing = "zero",
-) -> None:
+@takes_options
+def train(context: typer.Context, given: ClickTrainArguments) -> None:
     """Train a model on a log and the features of its documents.
 
-    The model is the mean of three: one of pages, with propensities as fixed biases, one of queries, with judgements as
-    labels, and one with all other documents of the data as the least relevant ones. Without --propensities they are
-    harvested from the log.
+    The model is a mean of six forests: five of queries, with clicks per exposure as labels, and one of pages, with
+    propensities as fixed biases. Without --propensities they are harvested from the log.
     """
-    check_model_file(out, *log, data, is_forest=True)
+    check_model_file(given.out, *given.log, given.data, is_forest=True)
     from ranksieve import clicks as library
     from ranksieve.data.read import read
 
-    options: dict[str, Any] = {"trees": trees, "seed": seed, "threads": threads}
+    options: dict[str, Any] = {"trees": given.trees, "seed": given.seed, "threads": given.threads}
     flags = {name: value for name, value in options.items() if is_flag(context, name)}
-    chosen = options | (canonical(read_toml(params)[0]) if params else {}) | flags
-    pages, features = read_log(log, events, actions, depth, min_dwell), read(data, missing=missing)
-    weights = load_propensities(given) or library.propensities(pages)
+    chosen = options | (canonical(read_toml(given.params)[0]) if given.params else {}) | flags
+    pages = read_log(given.log, given.events, given.actions, given.depth, given.min_dwell)
+    features = read(given.data, missing=given.missing)
+    weights = load_propensities(given.propensities) or library.propensities(pages)
     model = library.train(pages, features, weights, **chosen)
-    save_model(model, out)
+    save_model(model, given.out)
     show_facts(
         [
             ("log", log_facts(pages)),
             ("propensities", f"{', '.join(f'{value:.3g}' for value in weights.values)}, by {weights.method}"),
-            ("model", f"{out}, {model.size}"),
+            ("model", f"{given.out}, {model.size}"),
         ]
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClickSimulateArguments:
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with true labels.")]
+    out: Annotated[Path, out_option("Log to write: Parquet if its name ends in .parquet, else JSON Lines.")]
+    ranker: list[Path] | None = option(None, "Model that ranks the pages.", metavar="MODEL", show_default="a weak one")
+    share: float = option(0.01, "Share of the queries that the weak ranker is trained on, without --ranker.")
+    pages: int = option(10_000, "Number of pages.", min=1)
+    depth: int = option(10, "Documents of a page.", min=1)
+    users: str = option("pbm", "How users click: pbm, trust, cascade or dbn.", metavar="MODEL")
+    eta: float = option(1.0, "Strength of position bias: rank r is seen with (1/r)^eta.", min=0)
+    noise: float = option(0.1, "Chance of a click on an irrelevant document.", min=0, max=1)
+    temperature: float = option(0.0, "Randomness of rankings; 0: none.", min=0)
+    swaps: float = option(0.0, "Share of the pages with a randomised swap of two documents.", min=0, max=1)
+    seed: Seed = 0
+    missing: Missing = "zero"
+
+
 @GROUP.command(cls=Command)
 @reads_data("data")
-def simulate(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with true labels.")],
-    out: Annotated[Path, out_option("Log to write: Parquet if its name ends in .parquet, else JSON Lines.")],
-    ranker: Annotated[
-        list[Path] | None, typer.Option(metavar="MODEL", help="Model that ranks the pages.", show_default="a weak one")
-    ] = None,
-    share: Annotated[
-        float, typer.Option(help="Share of the queries that the weak ranker is trained on, without --ranker.")
-    ] = 0.01,
-    pages: Annotated[int, typer.Option(min=1, help="Number of pages.")] = 10_000,
-    depth: Annotated[int, typer.Option(min=1, help="Documents of a page.")] = 10,
-    users: Annotated[str, typer.Option(metavar="MODEL", help="How users click: pbm, trust, cascade or dbn.")] = "pbm",
-    eta: Annotated[float, typer.Option(min=0, help="Strength of position bias: rank r is seen with (1/r)^eta.")] = 1.0,
-    noise: Annotated[float, typer.Option(min=0, max=1, help="Chance of a click on an irrelevant document.")] = 0.1,
-    temperature: Annotated[float, typer.Option(min=0, help="Randomness of rankings; 0: none.")] = 0.0,
-    swaps: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the pages with a randomised swap of two documents.")
-    ] = 0.0,
-    seed: Seed = 0,
-    missing: Missing = "zero",
-) -> None:
+@takes_options
+def simulate(given: ClickSimulateArguments) -> None:
     """Simulate a log of result pages and clicks on labelled lists."""
-    check_writable(out, data, *(ranker or ()))
+    check_writable(given.out, given.data, *(given.ranker or ()))
     from ranksieve import clicks as library
     from ranksieve.data.read import read
     from ranksieve.models.load import load
 
-    labelled = read(data, missing=missing)
+    labelled = read(given.data, missing=given.missing)
     show_waiting("hinge", "simulating")
-    used = [load(one) for one in ranker] if ranker else library.logging_ranker(labelled, share=share, seed=seed)
+    if given.ranker:
+        ranker: Any = [load(one) for one in given.ranker]
+    else:
+        ranker = library.logging_ranker(labelled, share=given.share, seed=given.seed)
     log = library.simulate(
-        labelled, used, model=users, pages=pages, depth=depth, eta=eta, noise=noise, temperature=temperature,
-        swaps=swaps, seed=seed,
+        labelled, ranker, model=given.users, pages=given.pages, depth=given.depth, eta=given.eta, noise=given.noise,
+        temperature=given.temperature, swaps=given.swaps, seed=given.seed,
     )  # fmt: skip
-    library.write(log, out)
-    show_facts([("log", f"{out}, {log_facts(log)}")])
+    library.write(log, given.out)
+    show_facts([("log", f"{given.out}, {log_facts(log)}")])
 
 
 for _command in (interleave, compare, estimate):

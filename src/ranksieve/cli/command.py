@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -16,6 +18,7 @@ from ranksieve.errors import ParameterError, did_you_mean
 UsageError: Any = typer.BadParameter.__mro__[1]  # typer brings its own click, or uses the installed one
 WORDS = "ranksieve.words"  # where a command leaves the words it was called with
 CHECKPOINT = "ranksieve.checkpoint"  # where a command leaves the folder of its checkpoints
+OPTION = "ranksieve.option"  # key of the metadata of a field that is an option
 JOINED = {" ": "\N{NO-BREAK SPACE}", "-": "\N{NON-BREAKING HYPHEN}"}
 LONGEST_JOINED = 30  # characters; a longer default is wrapped
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "FILE"}
@@ -132,21 +135,59 @@ def _declaration(command: Any, name: str) -> tuple[type, Any]:
     return (*kinds, *nested, str)[0], info
 
 
+def option(default: Any, help: str, *names: str, **settings: Any) -> Any:
+    """An option as a field of the dataclass that `takes_options` looks for; settings are those of `typer.Option`."""
+    return dataclasses.field(default=default, metadata={OPTION: typer.Option(*names, help=help, **settings)})
+
+
+def takes_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with one parameter per field, in place of each argument whose type is a dataclass.
+
+    A field is annotated as typer wants parameters to be, or made by `option`.
+    """
+    own = inspect.signature(command, eval_str=True).parameters
+    groups: dict[str, Any] = {
+        name: one.annotation for name, one in own.items() if dataclasses.is_dataclass(one.annotation)
+    }
+
+    def run(**values: Any) -> None:
+        for name, kind in groups.items():
+            values[name] = kind(**{field.name: values.pop(field.name) for field in dataclasses.fields(kind)})
+        command(**values)
+
+    parts = (_fields(groups[name]) if name in groups else [one] for name, one in own.items())
+    return _with_parameters(command, run, itertools.chain.from_iterable(parts))
+
+
+def _fields(options: Any) -> Iterator[inspect.Parameter]:
+    """The fields of a dataclass as parameters of a command."""
+    hints = get_type_hints(options, include_extras=True)
+    about = {field.name: field.metadata.get(OPTION) for field in dataclasses.fields(options)}
+    for name, one in inspect.signature(options).parameters.items():
+        yield one.replace(annotation=Annotated[hints[name], about[name]] if about[name] else hints[name])
+
+
 def with_options(command: Callable[..., None], run: Callable[..., None], options: Mapping[str, Any]) -> Any:
     """`run` with the parameters of a command and options, by name, that are None where they are not given.
 
     Options replace parameters of the same name.
     """
-    own = inspect.signature(command, eval_str=True)
-    added = [
+    own = inspect.signature(command, eval_str=True).parameters
+    added = (
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
         for name, option in options.items()
-    ]
-    kept = [parameter for name, parameter in own.parameters.items() if name not in options]
-    signature = own.replace(parameters=[*kept, *added])
-    wrapped = functools.wraps(command)(run)
-    wrapped.__signature__ = signature  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    )
+    return _with_parameters(command, run, (*(own[name] for name in own if name not in options), *added))
+
+
+def _with_parameters(
+    command: Callable[..., None], run: Callable[..., None], parameters: Iterable[inspect.Parameter]
+) -> Any:
+    """`run` under the name of a command, with these parameters."""
+    wrapped: Any = functools.wraps(command)(run)
+    by_name = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    wrapped.__signature__ = inspect.Signature(by_name)
+    wrapped.__annotations__ = {one.name: one.annotation for one in by_name}
     return wrapped
 
 

@@ -1,4 +1,4 @@
-"""Compiling kernels in other processes before a command begins, with a counter."""
+"""Compiling kernels with a counter: in other processes before a command begins, or while it runs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from ranksieve.progress import ProgressDisplay
 
+TITLE = "compiling kernels"
 # Kernels of a task, by their files: the task is done where these are compiled. Long tasks come first.
 TRAINING = ("growing", "scores", "gradients")
 TASKS = {
@@ -20,7 +23,7 @@ TASKS = {
     "gradients": [("lambdas", "all_lambdas")],
     "pruning": [("leave_one_out", "values_along")],
     "scoring": [("quantize", "add_raw"), ("traverse_raw", "walk_scores")],
-    "searching": [("pairs", "describe_pairs")],
+    "searching": [("term_pairs", "describe_pairs")],
     "features": [("neighbours", "describe_neighbours")],
     "reading": [("letor", "parse_lines")],
 }
@@ -46,7 +49,7 @@ def compile_tasks(tasks: Iterable[str], *, quiet: bool = False) -> tuple[int, fl
     compiled: SimpleQueue[str] = SimpleQueue()
     running: set[subprocess.Popen[str]] = set()
     with (
-        ProgressDisplay("compiling kernels", doing="first use only", kernels="", quiet=quiet) as progress,
+        ProgressDisplay(TITLE, doing="first use only", kernels="", quiet=quiet) as progress,
         ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool,  # one may wait for a kernel that another compiles
     ):
         tasks_done = [pool.submit(_compile, task, compiled, running) for task in left]
@@ -63,6 +66,40 @@ def compile_tasks(tasks: Iterable[str], *, quiet: bool = False) -> tuple[int, fl
             for process in list(running):
                 process.kill()
     return n_kernels, time.monotonic() - begin
+
+
+@contextmanager
+def counting_kernels(display: ProgressDisplay) -> Iterator[None]:
+    """Show in a display how many kernels are compiled in this process.
+
+    This is for commands that compile what they need when they need it. Their own updates must have a title.
+    """
+    from numba.core import event
+
+    n_kernels = 0
+
+    def count(name: str) -> None:
+        nonlocal n_kernels
+        n_kernels += 1
+        display.update(n_kernels, unit="kernel", title=TITLE)
+
+    with event.install_listener("numba:compile", compile_listener(count)):
+        yield
+
+
+def compile_listener(tell: Callable[[str], None]) -> Any:
+    """A listener of Numba that tells the name of each kernel that was compiled."""
+    from numba.core import event
+
+    class Listener(event.Listener):
+        def on_start(self, event: Any) -> None: ...
+
+        def on_end(self, event: Any) -> None:
+            kernel = event.data["dispatcher"].py_func
+            if kernel.__module__.startswith("ranksieve."):
+                tell(kernel.__name__)
+
+    return Listener()
 
 
 def start_task(task: str) -> subprocess.Popen[str] | None:

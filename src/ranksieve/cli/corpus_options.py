@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from ranksieve.cli.command import with_options
+from ranksieve.cli.command import option, with_options
 from ranksieve.cli.console import check_writable, progress_output
+from ranksieve.cli.shared_options import Threads
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import read_size, unit_hint
 from ranksieve.user_functions import import_function
@@ -22,15 +24,16 @@ if TYPE_CHECKING:
 PANEL = "First stage"
 
 IndexArgument = Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder, made by 'ranksieve index'.")]
-QueriesArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="QUERIES", help="File with lines 'id TAB text', or JSON Lines or Parquet with fields id and text."
-    ),
-]
+QUERIES = typer.Argument(
+    metavar="QUERIES", help="File with lines 'id TAB text', or JSON Lines or Parquet with fields id and text."
+)
+QueriesArgument = Annotated[Path, QUERIES]
 Depth = Annotated[int, typer.Option(min=1, help="Candidates per query.")]
 Run = Annotated[
     Path | None, typer.Option(help="TREC run with the candidates. Without it, the first stage retrieves them.")
+]
+Qrels = Annotated[
+    Path | None, typer.Option(help="Judgements, which become the labels. Without them, all labels are 0.")
 ]
 Own = Annotated[
     list[str] | None,
@@ -39,28 +42,29 @@ Own = Annotated[
 ]  # fmt: skip
 
 
-QueryVectors = Annotated[
-    str | None,
-    typer.Option("--query-vectors", metavar="FILE.npy|FILE.py:FUNCTION",
-                 help="Vectors of the queries, one row for each in their order; or a function texts → array.",
-                 show_default="those of the index's encoder"),
-]  # fmt: skip
-QueryVectorIds = Annotated[
-    Path | None,
-    typer.Option("--query-vector-ids", metavar="FILE", help="Query ids in the order of --query-vectors, one per line."),
-]
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """What the first stage uses besides its settings: vectors of the queries, and threads."""
 
+    vectors: str | None = option(
+        None, "Vectors of the queries, one row for each in their order; or a function texts → array.",
+        "--query-vectors", metavar="FILE.npy|FILE.py:FUNCTION", show_default="those of the index's encoder",
+    )  # fmt: skip
+    vector_ids: Path | None = option(
+        None, "Query ids in the order of --query-vectors, one per line.", "--query-vector-ids", metavar="FILE"
+    )
+    threads: Threads = 0
 
-def query_vectors(given: str | None, ids: Path | None, queries: Iterable[str]) -> GivenVectors | None:
-    """What `--query-vectors` and `--query-vector-ids` give."""
-    from ranksieve.retrieval.encoders import as_query_vectors
-    from ranksieve.retrieval.vector_files import as_ids
+    def query_vectors(self, queries: Iterable[str]) -> GivenVectors | None:
+        """What `--query-vectors` and `--query-vector-ids` give."""
+        from ranksieve.retrieval.encoders import as_query_vectors
+        from ranksieve.retrieval.vector_files import as_ids
 
-    if given is None:
-        if ids is not None:
-            raise ParameterError("--query-vector-ids needs --query-vectors; give both")
-        return None
-    return as_query_vectors(vectors_or_function(given, "query_vectors"), queries, as_ids(ids))
+        if self.vectors is None:
+            if self.vector_ids is not None:
+                raise ParameterError("--query-vector-ids needs --query-vectors; give both")
+            return None
+        return as_query_vectors(vectors_or_function(self.vectors, "query_vectors"), queries, as_ids(self.vector_ids))
 
 
 def vectors_or_function(given: str, parameter: str) -> Any:

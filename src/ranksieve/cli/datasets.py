@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.files import reads_data, write_data
 from ranksieve.cli.shared_options import Missing, OutData, Seed, out_option
@@ -104,74 +106,64 @@ def _shares(text: str) -> list[float]:
     return [number / total for number in numbers]
 
 
-@reads_data("data")
-def sample(
-    how: Annotated[
-        str,
-        typer.Argument(
-            metavar="truncate|by-model|undersample",
-            help="How documents are selected.",
-            callback=lambda how: _known(how),
-        ),
-    ],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Training data. Do not sample test data.")],
-    out: OutData,
-    k: Annotated[int | None, typer.Option(min=1, help="truncate: documents per query to keep.")] = None,
-    positives: Annotated[
-        str, typer.Option(metavar="keep|drop", help="truncate: keep or drop positives below rank k.")
-    ] = "keep",
-    model: Annotated[Path | None, typer.Option(help="by-model: model whose highest-scored negatives are kept.")] = None,
-    share: Annotated[
-        float | None, typer.Option(help="by-model, undersample: share of a query's negatives to keep.")
-    ] = None,
-    n: Annotated[int | None, typer.Option("--n", min=0, help="undersample: negatives per query to keep.")] = None,
-    order: Annotated[
-        str, typer.Option(metavar="ORDER", help="undersample: random, or ascending or descending by a feature.")
-    ] = "random",
-    by: Annotated[
-        str | None,
-        typer.Option(
-            show_default="the first stage", metavar="FEATURE", help="Feature to order by, such as bm25 or f25."
-        ),
-    ] = None,
-    seed: Seed = 0,
-    missing: Missing = "zero",
-) -> None:
-    """Select documents of each query: the best of the first stage, a model's hardest negatives, or random ones."""
-    given = {"k": k, "model": model, "share": share}
-    for name in NEEDS[how]:
-        if given[name] is None:
-            raise ParameterError(f"{how} needs --{name}; see ranksieve sample --help")
-    check_writable(out, data, model)
-    from ranksieve.data import sampling
-    from ranksieve.data.read import read
-
-    documents = read(data, missing=missing)
-    if how == "truncate":
-        assert k is not None
-        kept = sampling.truncate(documents, k, by=by, positives=positives)
-    elif how == "by-model":
-        assert model is not None and share is not None
-        kept = sampling.by_model(documents, _scores(model, documents), share)
-    else:
-        kept = sampling.undersample(documents, n=n, share=share, order=order, by=by, seed=seed)
-    write_data(kept, out)
-    share_kept = kept.n_docs / documents.n_docs
-    show_facts(
-        [
-            ("sample", f"{out}, {kept.n_docs:,} of {counted(document=documents.n_docs)} ({share_kept:.1%})"),
-            ("queries", f"{kept.n_queries:,}"),
-            ("positives", f"{(kept.labels > 0).sum():,} of {(documents.labels > 0).sum():,}"),
-        ]
-    )
-
-
 def _known(how: str) -> str:
     if how not in NEEDS:
         raise ParameterError(
             f"unknown way to sample {how!r}; {did_you_mean(how, NEEDS)}expected one of {', '.join(NEEDS)}"
         )
     return how
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleArguments:
+    how: Annotated[
+        str,
+        typer.Argument(metavar="truncate|by-model|undersample", help="How documents are selected.", callback=_known),
+    ]
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Training data. Do not sample test data.")]
+    out: OutData
+    k: int | None = option(None, "truncate: documents per query to keep.", min=1)
+    positives: str = option("keep", "truncate: keep or drop positives below rank k.", metavar="keep|drop")
+    model: Path | None = option(None, "by-model: model whose highest-scored negatives are kept.")
+    share: float | None = option(None, "by-model, undersample: share of a query's negatives to keep.")
+    n: int | None = option(None, "undersample: negatives per query to keep.", "--n", min=0)
+    order: str = option("random", "undersample: random, or ascending or descending by a feature.", metavar="ORDER")
+    by: str | None = option(
+        None, "Feature to order by, such as bm25 or f25.", metavar="FEATURE", show_default="the first stage"
+    )
+    seed: Seed = 0
+    missing: Missing = "zero"
+
+
+@reads_data("data")
+@takes_options
+def sample(given: SampleArguments) -> None:
+    """Select documents of each query: the best of the first stage, a model's hardest negatives, or random ones."""
+    for name in NEEDS[given.how]:
+        if getattr(given, name) is None:
+            raise ParameterError(f"{given.how} needs --{name}; see ranksieve sample --help")
+    check_writable(given.out, given.data, given.model)
+    from ranksieve.data import sampling
+    from ranksieve.data.read import read
+
+    data = read(given.data, missing=given.missing)
+    if given.how == "truncate":
+        assert given.k is not None
+        kept = sampling.truncate(data, given.k, by=given.by, positives=given.positives)
+    elif given.how == "by-model":
+        assert given.model is not None and given.share is not None
+        kept = sampling.by_model(data, _scores(given.model, data), given.share)
+    else:
+        kept = sampling.undersample(data, n=given.n, share=given.share, order=given.order, by=given.by, seed=given.seed)
+    write_data(kept, given.out)
+    share_kept = kept.n_docs / data.n_docs
+    show_facts(
+        [
+            ("sample", f"{given.out}, {kept.n_docs:,} of {counted(document=data.n_docs)} ({share_kept:.1%})"),
+            ("queries", f"{kept.n_queries:,}"),
+            ("positives", f"{(kept.labels > 0).sum():,} of {(data.labels > 0).sum():,}"),
+        ]
+    )
 
 
 def _scores(path: Path, documents: Dataset) -> np.ndarray:

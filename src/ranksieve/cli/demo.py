@@ -126,7 +126,7 @@ def _progress(cell: Cell) -> Iterator[Any]:
 
 
 def _show(results: Results) -> None:
-    from ranksieve.report.tables import compare
+    from ranksieve.report.result_tables import compare
 
     groups = {group.run: group for group in results.groups("two-stage")}
     columns = {f"{stage} trees": f"{METRIC} at {stage}" for stage in STAGES} | {"all trees": METRIC}

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ranksieve.cli.console import check_writable, show_facts
-from ranksieve.cli.corpus_options import IndexArgument, show_notes
+from ranksieve.cli.corpus_options import IndexArgument, Qrels, show_notes
 from ranksieve.cli.files import write_data
 from ranksieve.cli.shared_options import OutData, out_option
 from ranksieve.text_formats import counted, some_of
@@ -20,9 +20,7 @@ def feature_log(
         list[Path], typer.Argument(metavar="LOG...", help="Responses of the engine as JSON, each with a qid.")
     ],
     out: OutData,
-    qrels: Annotated[
-        Path | None, typer.Option(help="Judgements, which become the labels. Without them, all labels are 0.")
-    ] = None,
+    qrels: Qrels = None,
     id: Annotated[
         str | None,
         typer.Option(

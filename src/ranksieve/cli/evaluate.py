@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import check_writable, exit_if_interrupted, show_facts, show_line, show_table, show_waiting
 from ranksieve.cli.files import check_model_file, reads_data, save_model, with_categories
 from ranksieve.cli.options import chosen_params, with_params
@@ -29,75 +31,67 @@ if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric
     from ranksieve.forest.score_file import ScoredFile
 
+PerQuery = Annotated[Path | None, typer.Option(help="TSV file to write: the value of every query.")]
 
-@reads_data("files")
-def evaluate(
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateArguments:
     files: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="MODEL... DATA", help="Model files, then labelled data. The first model is the baseline."
         ),
-    ] = None,
-    run: Annotated[
-        list[Path] | None,
-        typer.Option("--run", help="TREC run to evaluate instead of models. The first one is the baseline."),
-    ] = None,
-    qrels: Annotated[Path | None, typer.Option(help="Judgements for --run, in TREC format.")] = None,
+    ] = None
+    run: list[Path] | None = option(
+        None, "TREC run to evaluate instead of models. The first one is the baseline.", "--run"
+    )
+    qrels: Path | None = option(None, "Judgements for --run, in TREC format.")
     metric: Annotated[
         list[str] | None,
         metric_option(
             "ndcg@10, map, mrr@10, p@5, …; or nDCG@10, AP(rel=2), … as in ir-measures.", show_default="ndcg@10"
         ),
-    ] = None,
-    per_query: Annotated[Path | None, typer.Option(help="TSV file to write: the value of every query.")] = None,
-    ties: Annotated[
-        str | None,
-        typer.Option(
-            metavar="order|mean|worst",
-            show_default="order",
-            help="Documents with equal scores: input order, mean over all orders, or worst order.",
-        ),
-    ] = None,
-    empty: Annotated[
-        str | None,
-        typer.Option(
-            show_default="skip; 0 for ir-measures' names",
-            metavar="skip|0|1",
-            help="Queries without positive documents: skip them, or count them as 0 or 1.",
-        ),
-    ] = None,
-    gains: Annotated[
-        str | None,
-        typer.Option(
-            show_default="2^label - 1",
-            metavar="GAINS",
-            help="Gain of each label, beginning with label 0, as in 0,1,3,7.",
-        ),
-    ] = None,
-    weighted: Annotated[
-        bool, typer.Option("--weighted", help="Weight each query by the mean weight of its documents.")
-    ] = False,
-    threads: Threads = 0,
-    missing: MissingAsTrained = None,
-) -> None:
+    ] = None
+    per_query: PerQuery = None
+    ties: str | None = option(
+        None, "Documents with equal scores: input order, mean over all orders, or worst order.",
+        metavar="order|mean|worst", show_default="order",
+    )  # fmt: skip
+    empty: str | None = option(
+        None, "Queries without positive documents: skip them, or count them as 0 or 1.", metavar="skip|0|1",
+        show_default="skip; 0 for ir-measures' names",
+    )  # fmt: skip
+    gains: str | None = option(
+        None, "Gain of each label, beginning with label 0, as in 0,1,3,7.", metavar="GAINS",
+        show_default="2^label - 1",
+    )  # fmt: skip
+    weighted: bool = option(False, "Weight each query by the mean weight of its documents.", "--weighted")
+    threads: Threads = 0
+    missing: MissingAsTrained = None
+
+
+@reads_data("files")
+@takes_options
+def evaluate(given: EvaluateArguments) -> None:
     """Evaluate models on labelled data, or runs on judgements, and test each against the first."""
+    files, runs, per_query = given.files or [], given.run or [], given.per_query
     if per_query is not None:
-        check_writable(per_query, *(files or ()), *(run or ()), qrels)
-    names = [str(path) for path in run or (files or [])[:-1]]
-    if (run is None) != (qrels is None) or bool(files) == (run is not None) or not names:
+        check_writable(per_query, *files, *runs, given.qrels)
+    names = [str(path) for path in runs or files[:-1]]
+    if bool(runs) != (given.qrels is not None) or bool(files) == bool(runs) or not names:
         raise ParameterError("give MODEL… and DATA, or --run RUN and --qrels QRELS")
     _check_names(names)
-    for flag, given in (("--ties", ties), ("--weighted", weighted or None), ("--missing", missing)):
-        if run is not None and given is not None:
-            raise ParameterError(f"{flag} is for models on data, not for --run; leave it out")
+    for flag in ("ties", "weighted", "missing"):
+        if runs and getattr(given, flag) not in (None, False):
+            raise ParameterError(f"--{flag} is for models on data, not for --run; leave it out")
     from ranksieve.evaluation.evaluate import evaluate as measure
 
-    wanted = _metrics(metric or ["ndcg@10"], ties or "order", empty, gains)
-    if qrels is not None:
-        result = _measure_runs(names, qrels, wanted)
+    wanted = _metrics(given)
+    if given.qrels is not None:
+        result = _measure_runs(names, given.qrels, wanted)
     else:
-        scored, sizes = _score_models(names, (files or [])[-1], missing, threads or None)
-        result = measure(scored.scores, scored.lists, wanted, weighted=weighted)
+        scored, sizes = _score_models(names, files[-1], given.missing, given.threads or None)
+        result = measure(scored.scores, scored.lists, wanted, weighted=given.weighted)
         _show(result, sizes)
     if per_query is not None:
         write_per_query(result, per_query)
@@ -110,16 +104,18 @@ def _check_names(names: list[str]) -> None:
         raise ParameterError(f"{twice[0]} is given twice; name each model or run once, and the data last")
 
 
-def _metrics(names: list[str], ties: str, empty: str | None, gains: str | None) -> list[Metric]:
+def _metrics(given: EvaluateArguments) -> list[Metric]:
     """The metrics to compute, with the conventions of the options."""
     from ranksieve.evaluation.metrics import parse_metric
     from ranksieve.params import Params
     from ranksieve.text_formats import read_gains
 
-    options: dict[str, Any] = {} if gains is None else {"gain": read_gains(Params(gains=gains).gains)}
-    if empty is not None:
-        options["empty"] = int(empty) if empty.isdigit() else empty
-    return [parse_metric(name, ties=ties, **options) for name in names]
+    options: dict[str, Any] = {} if given.gains is None else {"gain": read_gains(Params(gains=given.gains).gains)}
+    if given.empty is not None:
+        options["empty"] = int(given.empty) if given.empty.isdigit() else given.empty
+    if given.ties is not None:
+        options["ties"] = given.ties
+    return [parse_metric(name, **options) for name in given.metric or ["ndcg@10"]]
 
 
 def _score_models(
@@ -197,7 +193,7 @@ def cv(
             "as cores and free memory allow.",
         ),
     ] = 0,
-    per_query: Annotated[Path | None, typer.Option(help="TSV file to write: the value of every query.")] = None,
+    per_query: PerQuery = None,
     params: ParamsFile = None,
     missing: Missing = "zero",
     quiet: Quiet = False,

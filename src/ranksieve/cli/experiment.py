@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import show_error, show_facts, show_line, show_table
 from ranksieve.cli.files import reads_data
 from ranksieve.cli.shared_options import Missing, Quiet, out_option
@@ -27,41 +29,32 @@ if TYPE_CHECKING:
     from ranksieve.experiments.spec import Cell
 
 
-@reads_data("data", "train", "valid", "test", "background")
-def experiment(
+@dataclass(frozen=True, kw_only=True)
+class ExperimentArguments:
     spec: Annotated[
         str, typer.Argument(metavar="SPEC", help=f"TOML file, or a shipped one by name: {', '.join(shipped_specs())}.")
-    ],
-    out: Annotated[Path, out_option("Folder for the results. Finished cells in it are kept.", metavar="DIR")],
-    quick: Annotated[bool, typer.Option("--quick", help="Run the small size: minutes, on generated data.")] = False,
-    jobs: Annotated[
-        int, typer.Option(min=0, help="Cells to run at the same time, one thread each; 0: one per core.")
-    ] = 0,
-    tune: Annotated[
-        int, typer.Option(min=0, help="Trials of a search for each run's parameters on validation data (Optuna).")
-    ] = 0,
-    data: Annotated[
-        list[Path] | None, typer.Option("--data", "-d", help="Your data in one file; it is split by query.")
-    ] = None,
-    folds: Annotated[
-        int, typer.Option(min=0, help="Cross-validate --data with this many folds; 0: split 60/20/20.")
-    ] = 0,
-    train: Annotated[Path | None, typer.Option(help="Your training data, with --valid and --test.")] = None,
-    valid: Annotated[Path | None, typer.Option(help="Your validation data.")] = None,
-    test: Annotated[Path | None, typer.Option(help="Your test data.")] = None,
-    background: Annotated[
-        list[Path] | None, typer.Option(help="Data of another domain, for runs that start from a model of it.")
-    ] = None,
-    first_stage: Annotated[
-        str | None, typer.Option(metavar="FEATURE", help="Feature with the first stage's score, such as bm25.")
-    ] = None,
-    missing: Missing = "zero",
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Value of a parameter in all runs, as in trees=200."),
-    ] = None,
-    quiet: Quiet = False,
-) -> None:
+    ]
+    out: Annotated[Path, out_option("Folder for the results. Finished cells in it are kept.", metavar="DIR")]
+    quick: bool = option(False, "Run the small size: minutes, on generated data.", "--quick")
+    jobs: int = option(0, "Cells to run at the same time, one thread each; 0: one per core.", min=0)
+    tune: int = option(0, "Trials of a search for each run's parameters on validation data (Optuna).", min=0)
+    data: list[Path] | None = option(None, "Your data in one file; it is split by query.", "--data", "-d")
+    folds: int = option(0, "Cross-validate --data with this many folds; 0: split 60/20/20.", min=0)
+    train: Path | None = option(None, "Your training data, with --valid and --test.")
+    valid: Path | None = option(None, "Your validation data.")
+    test: Path | None = option(None, "Your test data.")
+    background: list[Path] | None = option(None, "Data of another domain, for runs that start from a model of it.")
+    first_stage: str | None = option(None, "Feature with the first stage's score, such as bm25.", metavar="FEATURE")
+    missing: Missing = "zero"
+    settings: list[str] | None = option(
+        None, "Value of a parameter in all runs, as in trees=200.", "--set", metavar="NAME=VALUE"
+    )
+    quiet: Quiet = False
+
+
+@reads_data("data", "train", "valid", "test", "background")
+@takes_options
+def experiment(given: ExperimentArguments) -> None:
     """Run an experiment: data sets × algorithms × parameter grids × seeds.
 
     An interrupted experiment continues where it stopped when the same command is run again.
@@ -71,24 +64,22 @@ def experiment(
     from ranksieve.progress import ProgressDisplay
     from ranksieve.rankers.trials import load_optuna
 
-    common: dict[str, Any] = {"first_stage": first_stage, "missing": missing}
-    if background:
-        common["background"] = tuple(os.fspath(path) for path in background)
-    own = _own_data(data or [], {"train": train, "valid": valid, "test": test}, folds, common)
-    loaded = load_spec(find_spec(spec), quick=quick, data=own, params=_parameters(set_ or []))
-    if tune:
+    out = given.out
+    params = _parameters(given.settings or [])
+    loaded = load_spec(find_spec(given.spec), quick=given.quick, data=_own_data(given), params=params)
+    if given.tune:
         load_optuna()
     doing = " and ".join(sorted({"reading" if data.generate is None else "generating" for data in loaded.data}))
     try:
         with ProgressDisplay(
-            "experiment", doing=f"{counted(cell=len(loaded.cells))}; {doing} the data", quiet=quiet
+            "experiment", doing=f"{counted(cell=len(loaded.cells))}; {doing} the data", quiet=given.quiet
         ) as display:
 
             def show(cell: Cell, n_done: int, n_cells: int) -> None:
                 finished = f"{cell.data.title}: {cell.label}, seed {cell.seed}"
                 display.update(n_done, n_cells, unit="cell", details=[finished])
 
-            results = run_experiment(loaded, out, jobs=jobs, tune=tune, on_cell=show)
+            results = run_experiment(loaded, out, jobs=given.jobs, tune=given.tune, on_cell=show)
     except KeyboardInterrupt:
         show_error(f"interrupted; finished cells are kept in {out}; run the same command again to continue")
         raise typer.Exit(130) from None
@@ -96,23 +87,28 @@ def experiment(
     show_facts([("results", f"{out}, {counted(cell=len(results.cells))}; write a report with ranksieve report {out}")])
 
 
-def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, common: dict[str, Any]) -> list[DataSpec]:
+def _own_data(given: ExperimentArguments) -> list[DataSpec]:
+    """The user's data, as one file or as three."""
     from ranksieve.data.data_file import DataFile
     from ranksieve.experiments.data_sets import DataSpec
 
-    given: dict[str, Any] = {name: os.fspath(path) for name, path in parts.items() if path is not None}
-    for one in (*files, *parts.values()):
+    parts = {"train": given.train, "valid": given.valid, "test": given.test}
+    paths: dict[str, Any] = {name: os.fspath(path) for name, path in parts.items() if path is not None}
+    common: dict[str, Any] = {"first_stage": given.first_stage, "missing": given.missing}
+    if given.background:
+        common["background"] = tuple(os.fspath(path) for path in given.background)
+    for one in (*(given.data or ()), *parts.values()):
         common |= DataFile(one).given  # the same of all
-    if given and files:
+    if paths and given.data:
         raise ParameterError("--data and --train, --valid, --test are mutually exclusive")
-    if "background" in common and not (given or files):
+    if given.background and not (paths or given.data):
         raise ParameterError("--background needs --data, or --train, --valid and --test")
-    if given:
-        return DataSpec(Path(given.get("train", "data")).stem, **common, **given).checked()
+    if paths:
+        return DataSpec(Path(paths.get("train", "data")).stem, **common, **paths).checked()
     return [
         one
-        for path in files
-        for one in DataSpec(Path(path).stem, file=os.fspath(path), folds=folds, **common).checked()
+        for path in given.data or ()
+        for one in DataSpec(Path(path).stem, file=os.fspath(path), folds=given.folds, **common).checked()
     ]
 
 
@@ -133,7 +129,7 @@ def _parameters(given: list[str]) -> dict[str, Any]:
 def _show(results: Results) -> None:
     metric = results.facts["metrics"][0]
     if results.facts["tuned"]:
-        from ranksieve.report.tables import tuned_table
+        from ranksieve.report.result_tables import tuned_table
 
         table = tuned_table(results)
         names = [name or "run" for name in table.columns]

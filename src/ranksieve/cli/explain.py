@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import show_facts, show_line, show_table, show_waiting
 from ranksieve.cli.files import reads_data
 from ranksieve.cli.shared_options import MissingAsTrained, ModelArgument, Seed, Threads, metric_option
@@ -23,51 +25,42 @@ if TYPE_CHECKING:
 NAMED = 3  # features named beside a document
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExplainArguments:
+    model: ModelArgument
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents, with labels if a metric is to be computed.")]
+    query: str | None = option(
+        None, "Query to explain. Without it, the importance of features over all queries is shown.", "--query",
+        metavar="ID",
+    )  # fmt: skip
+    above: str | None = option(
+        None, "Document to compare with --below: its id, or its row within the query, from 1.", metavar="DOCUMENT"
+    )
+    below: str | None = option(None, "Document that --above is compared with.", metavar="DOCUMENT")
+    drop: list[str] | None = option(None, "Show the ranking without this feature.", metavar="FEATURE")
+    by: str = option(
+        "contribution",
+        "How --drop removes a feature: subtract its contribution, or score with the feature missing.",
+        metavar="contribution|missing",
+    )
+    top: int = option(10, "Number of documents and features to show.", min=1)
+    metric: Annotated[str, metric_option("Metric for the effect of a feature.")] = "ndcg@10"
+    repeats: int = option(5, "Permutations of each feature (without --query).", min=1)
+    seed: Seed = 0
+    threads: Threads = 0
+    missing: MissingAsTrained = None
+
+
 @reads_data("data")
-def explain(
-    model: ModelArgument,
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents, with labels if a metric is to be computed.")],
-    query: Annotated[
-        str | None,
-        typer.Option(
-            "--query",
-            metavar="ID",
-            help="Query to explain. Without it, the importance of features over all queries is shown.",
-        ),
-    ] = None,
-    above: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DOCUMENT", help="Document to compare with --below: its id, or its row within the query, from 1."
-        ),
-    ] = None,
-    below: Annotated[
-        str | None, typer.Option(metavar="DOCUMENT", help="Document that --above is compared with.")
-    ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="FEATURE", help="Show the ranking without this feature.")
-    ] = None,
-    by: Annotated[
-        str,
-        typer.Option(
-            metavar="contribution|missing",
-            help="How --drop removes a feature: subtract its contribution, or score with the feature missing.",
-        ),
-    ] = "contribution",
-    top: Annotated[int, typer.Option(min=1, help="Number of documents and features to show.")] = 10,
-    metric: Annotated[str, metric_option("Metric for the effect of a feature.")] = "ndcg@10",
-    repeats: Annotated[int, typer.Option(min=1, help="Permutations of each feature (without --query).")] = 5,
-    seed: Seed = 0,
-    threads: Threads = 0,
-    missing: MissingAsTrained = None,
-) -> None:
+@takes_options
+def explain(given: ExplainArguments) -> None:
     """Explain the ranking of one query, or show the importance of features over all queries.
 
     Contributions are exact (TreeSHAP): those of a document and the mean score add up to its score.
     """
-    if (above is None) != (below is None):
+    if (given.above is None) != (given.below is None):
         raise ParameterError("--above and --below need each other; give both")
-    if query is None and (above is not None or drop):
+    if given.query is None and (given.above is not None or given.drop):
         raise ParameterError("--above, --below and --drop need --query")
     from ranksieve.evaluation.explanations import explain as explain_query
     from ranksieve.evaluation.importance import importance
@@ -76,26 +69,32 @@ def explain(
     from ranksieve.forest.score_file import open_for, read_for
     from ranksieve.models.load import load
 
-    parse_metric(metric)
-    forest = trees_of(load(model))
+    parse_metric(given.metric)
+    name, top, threads = str(given.model), given.top, given.threads or None
+    forest = trees_of(load(given.model))
     show_waiting("contributions")
-    documents = read_for(forest, str(model), open_for(data, {str(model): forest}, missing), query=query)
-    if query is None:
+    documents = read_for(forest, name, open_for(given.data, {name: forest}, given.missing), query=given.query)
+    if given.query is None:
+        options: dict[str, Any] = {
+            "metric": given.metric,
+            "repeats": given.repeats,
+            "seed": given.seed,
+            "threads": threads,
+        }
         values = {
-            kind: importance(forest, kind, data=documents, metric=metric, repeats=repeats, seed=seed,
-                             threads=threads or None)
+            kind: importance(forest, kind, data=documents, **options)
             for kind in ("gain", "split", "contribution", "permutation")
-        }  # fmt: skip
-        _show_importance(forest, documents, values, metric, top)
+        }
+        _show_importance(forest, documents, values, given.metric, top)
         return
-    found = explain_query(forest, documents, query, threads=threads or None)
-    if above is not None and below is not None:
-        _show_why(found, above, below, top)
-    elif drop:
-        _show_drop(found, drop, by, top)
+    found = explain_query(forest, documents, given.query, threads=threads)
+    if given.above is not None and given.below is not None:
+        _show_why(found, given.above, given.below, top)
+    elif given.drop:
+        _show_drop(found, given.drop, given.by, top)
     else:
         _show_query(found, top)
-        _show_features(found, metric, by, top)
+        _show_features(found, given.metric, given.by, top)
 
 
 def _show_importance(

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.corpus_options import (
+    QUERIES,
     Depth,
     Own,
-    QueryVectorIds,
-    QueryVectors,
+    Qrels,
     Run,
+    SearchOptions,
     own_features,
-    query_vectors,
     show_notes,
     takes_first_stage,
 )
-from ranksieve.cli.shared_options import Threads, out_option
+from ranksieve.cli.shared_options import out_option
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted, duration
 
@@ -32,58 +33,47 @@ if TYPE_CHECKING:
 OTHER_ENDINGS = (".csv", ".tsv", ".txt", ".letor", ".jsonl", ".json")
 
 
-@takes_first_stage
-def features(
+@dataclass(frozen=True, kw_only=True)
+class FeatureArguments:
+    """Arguments and options of `ranksieve features`, besides those of the first stage."""
+
     index: Annotated[
         Path | None,
         typer.Argument(metavar="INDEX", help="Index folder, made by 'ranksieve index'; optional with --list."),
-    ] = None,
-    queries: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="QUERIES", help="File with lines 'id TAB text', or JSON Lines or Parquet with fields id and text."
-        ),
-    ] = None,
-    out: Annotated[Path | None, out_option("Parquet file to write.")] = None,
-    run: Run = None,
-    qrels: Annotated[
-        Path | None, typer.Option(help="Judgements, which become the labels. Without them, all labels are 0.")
-    ] = None,
-    depth: Depth = 1000,
-    select: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--select",
-            "-s",
-            metavar="PATTERN",
-            help="Features to compute, by name or pattern: 'bm25*', '*.title', 'relative.*' (scaled within each list), "
-            "'!dense.*' (left out).",
-        ),
-    ] = None,
-    list_them: Annotated[
-        bool, typer.Option("--list", help="List the features of the index, or of any index, and exit.")
-    ] = False,
-    own: Own = None,
-    vectors: QueryVectors = None,
-    vector_ids: QueryVectorIds = None,
-    stage: Any = None,
-    threads: Threads = 0,
-) -> None:
+    ] = None
+    queries: Annotated[Path | None, QUERIES] = None
+    out: Annotated[Path | None, out_option("Parquet file to write.")] = None
+    run: Run = None
+    qrels: Qrels = None
+    depth: Depth = 1000
+    select: list[str] | None = option(
+        None, "Features to compute, by name or pattern: 'bm25*', '*.title', 'relative.*' (scaled within each list), "
+        "'!dense.*' (left out).", "--select", "-s", metavar="PATTERN",
+    )  # fmt: skip
+    list_them: bool = option(False, "List the features of the index, or of any index, and exit.", "--list")
+    own: Own = None
+
+
+@takes_first_stage
+@takes_options
+def features(given: FeatureArguments, search: SearchOptions, stage: Any = None) -> None:
     """Compute features of candidates, with labels from judgements: training data for the second stage.
 
     'ranksieve feature-log' reads features that Elasticsearch, OpenSearch or Solr has logged.
     """
     from ranksieve.retrieval.index import Index
 
-    if list_them:
-        _list(None if index is None else Index(index), select or [], own_features(own))
+    select, out, threads = given.select or [], given.out, search.threads or None
+    if given.list_them:
+        _list(None if given.index is None else Index(given.index), select, own_features(given.own))
         return
-    if index is None or queries is None or out is None:
+    if given.index is None or given.queries is None or out is None:
         raise ParameterError("features need INDEX, QUERIES and --out FILE; or list them with --list")
     if out.suffix.lower() in OTHER_ENDINGS:
         raise ParameterError(f"features are written as Parquet, but --out is {out}; name it {out.stem}.parquet")
-    opened = Index(index)
-    check_writable(out, queries, run, qrels)
+    opened = Index(given.index)
+    check_writable(out, given.queries, given.run, given.qrels)
+    from ranksieve.cli.compiling import counting_kernels
     from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.labelling import QueryCandidates, write_features
     from ranksieve.retrieval.notes import Notes
@@ -91,19 +81,18 @@ def features(
     from ranksieve.retrieval.runs import read_judgements, read_run
     from ranksieve.retrieval.searching import Searcher
 
-    start, notes, texts = time.perf_counter(), Notes(), read_queries(queries)
+    start, notes, texts = time.perf_counter(), Notes(), read_queries(given.queries)
     pairs = QueryCandidates(
         texts,
-        Searcher(opened, stage, threads or None, query_vectors=query_vectors(vectors, vector_ids, texts)),
-        depth,
-        None if run is None else read_run(run),
-        None if qrels is None else read_judgements(qrels),
+        Searcher(opened, stage, threads, query_vectors=search.query_vectors(texts)),
+        given.depth,
+        None if given.run is None else read_run(given.run),
+        None if given.qrels is None else read_judgements(given.qrels),
     )
-    with ProgressDisplay("features", kernels="lexical") as display:
-        pairs = replace(pairs, progress=lambda done, all: display.update(done, all, unit="query"))
-        written = write_features(
-            pairs, out, select=select or (), extra=own_features(own), notes=notes, threads=threads or None
-        )
+    with ProgressDisplay("features", kernels="lexical") as display, counting_kernels(display):
+        pairs = replace(pairs, progress=lambda done, all: display.update(done, all, unit="query", title="features"))
+        own = own_features(given.own)
+        written = write_features(pairs, out, select=select, extra=own, notes=notes, threads=threads)
     show_notes(notes)
     show_facts(
         [

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import show_facts
 from ranksieve.cli.corpus_options import memory_size, show_notes, vector_facts, vectors_or_function
 from ranksieve.cli.shared_options import out_option
@@ -15,101 +17,87 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.files import check_folder
 from ranksieve.text_formats import UNITS, counted, duration, file_size, some_of
 
-VECTORS = "Vectors"
-Corpus = Annotated[
-    list[Path],
-    typer.Argument(metavar="CORPUS...", help="JSON Lines, TSV with a header, Parquet, or a folder of texts; "
-                   "several are indexed as one corpus."),
-]  # fmt: skip
-Fields = Annotated[
-    list[str] | None,
-    typer.Option("--field", "-f", metavar="FIELD", show_default="all text fields",
-                 help="Field to index: NAME, or NAME:OPTIONS=SOURCE~PATTERN. OPTIONS are lower, split, stop, stem "
-                 "and positions, or each with 'no' in front, separated by commas. For example, "
-                 "'file:nostem=path~[^/]+$' indexes what the pattern matches in the field 'path'."),
-]  # fmt: skip
-Numbers = Annotated[
-    list[str] | None, typer.Option("--number", "-n", metavar="FIELD", help="Numeric field to use as a feature.")
-]
-Id = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FIELD", show_default="id, _id, docno, doc_id or docid", help="Field with the documents' ids."
-    ),
-]
-Lower = Annotated[bool, typer.Option("--lower/--no-lower", help="Convert text to lower case.")]
-Split = Annotated[bool, typer.Option("--split/--no-split", help="Also split camelCase and snake_case.")]
-Stop = Annotated[str, typer.Option(metavar="WORDS", help="Stop words: english, none, or a file of words.")]
-Stem = Annotated[str, typer.Option(metavar="LANGUAGE", help="Snowball stemmer: english, german, …, or none.")]
-Positions = Annotated[
-    bool, typer.Option("--positions/--no-positions", help="Store positions, for phrase and proximity features.")
-]
-Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory for texts and postings, such as 512M or 2G.")]
-Stage = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Default first stage of this index: a file written by "
-                 "'ranksieve retrieve --tune --save-stage'."),
-]  # fmt: skip
-Texts = Annotated[bool, typer.Option("--texts/--no-texts", help="Store the texts, which 'ranksieve serve' shows.")]
-Vectors = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FILE.npy|svd:N|FILE.py:FUNCTION", rich_help_panel=VECTORS,
-                 help="Vectors of the documents: a NumPy array (float32 or float16, one row per document; several "
-                 "are one below the other), svd:128 to fit an encoder on the texts that also encodes queries, or a "
-                 "function texts → array."),
-]  # fmt: skip
-VectorIds = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=VECTORS, show_default="the order of the corpus",
-                 help="Document ids in the order of the rows of --vectors, one per line."),
-]  # fmt: skip
-Similarity = Annotated[
-    str, typer.Option(metavar="cosine|dot", rich_help_panel=VECTORS, help="What makes vectors similar.")
-]
-Hnsw = Annotated[
-    bool,
-    typer.Option("--hnsw", rich_help_panel=VECTORS,
-                 help="Build a graph for approximate search, which --set ef=200 uses."),
-]  # fmt: skip
+PANEL = "Vectors"
 
 
-def index(
-    corpus: Corpus,
-    out: Annotated[Path, out_option("Folder for the index. One that exists is kept; see --replace.", metavar="DIR")],
-    field: Fields = None,
-    number: Numbers = None,
-    id: Id = None,
-    lower: Lower = True,
-    split: Split = True,
-    stop: Stop = "english",
-    stem: Stem = "english",
-    positions: Positions = True,
-    memory: Memory = "1G",
-    stage: Stage = None,
-    texts: Texts = True,
-    vectors: Vectors = None,
-    vector_ids: VectorIds = None,
-    similarity: Similarity = "cosine",
-    hnsw: Hnsw = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace an existing index.")] = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class IndexArguments:
+    """Arguments and options of `ranksieve index`, besides those of vectors."""
+
+    corpus: Annotated[
+        list[Path],
+        typer.Argument(metavar="CORPUS...", help="JSON Lines, TSV with a header, Parquet, or a folder of texts; "
+                       "several are indexed as one corpus."),
+    ]  # fmt: skip
+    out: Annotated[Path, out_option("Folder for the index. One that exists is kept; see --replace.", metavar="DIR")]
+    field: list[str] | None = option(
+        None,
+        "Field to index: NAME, or NAME:OPTIONS=SOURCE~PATTERN. OPTIONS are lower, split, stop, stem and positions, or "
+        "each with 'no' in front, separated by commas. For example, 'file:nostem=path~[^/]+$' indexes what the "
+        "pattern matches in the field 'path'.", "--field", "-f", metavar="FIELD", show_default="all text fields",
+    )  # fmt: skip
+    number: list[str] | None = option(None, "Numeric field to use as a feature.", "--number", "-n", metavar="FIELD")
+    id: str | None = option(
+        None, "Field with the documents' ids.", metavar="FIELD", show_default="id, _id, docno, doc_id or docid"
+    )
+    lower: bool = option(True, "Convert text to lower case.", "--lower/--no-lower")
+    split: bool = option(True, "Also split camelCase and snake_case.", "--split/--no-split")
+    stop: str = option("english", "Stop words: english, none, or a file of words.", metavar="WORDS")
+    stem: str = option("english", "Snowball stemmer: english, german, …, or none.", metavar="LANGUAGE")
+    positions: bool = option(True, "Store positions, for phrase and proximity features.", "--positions/--no-positions")
+    memory: str = option("1G", "Memory for texts and postings, such as 512M or 2G.", metavar="SIZE")
+    stage: Path | None = option(
+        None,
+        "Default first stage of this index: a file written by 'ranksieve retrieve --tune --save-stage'.",
+        metavar="FILE",
+    )
+    texts: bool = option(True, "Store the texts, which 'ranksieve serve' shows.", "--texts/--no-texts")
+    replace: bool = option(False, "Replace an existing index.", "--replace")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorOptions:
+    """Options of `ranksieve index` for vectors of the documents."""
+
+    vectors: list[str] | None = option(
+        None,
+        "Vectors of the documents: a NumPy array (float32 or float16, one row per document; several are one below the "
+        "other), svd:128 to fit an encoder on the texts that also encodes queries, or a function texts → array.",
+        metavar="FILE.npy|svd:N|FILE.py:FUNCTION", rich_help_panel=PANEL,
+    )  # fmt: skip
+    vector_ids: Path | None = option(
+        None, "Document ids in the order of the rows of --vectors, one per line.", metavar="FILE",
+        rich_help_panel=PANEL, show_default="the order of the corpus",
+    )  # fmt: skip
+    similarity: str = option("cosine", "What makes vectors similar.", metavar="cosine|dot", rich_help_panel=PANEL)
+    hnsw: bool = option(
+        False, "Build a graph for approximate search, which --set ef=200 uses.", "--hnsw", rich_help_panel=PANEL
+    )
+
+
+@takes_options
+def index(given: IndexArguments, dense: VectorOptions) -> None:
     """Build an index of a corpus."""
-    check_folder(out)
+    check_folder(given.out)
+    from ranksieve.cli.compiling import counting_kernels
     from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.analysis import Analyzer
-    from ranksieve.retrieval.corpus import Corpus as Documents
+    from ranksieve.retrieval.corpus import Corpus
     from ranksieve.retrieval.index import Index
 
-    size = memory_size(memory, "--memory", least=UNITS["M"])
-    source = Documents(corpus)
-    analyzer = Analyzer(lower=lower, split=split, stop=_stop_words(stop), stem=stem)
+    size = memory_size(given.memory, "--memory", least=UNITS["M"])
+    source = Corpus(given.corpus)
+    analyzer = Analyzer(lower=given.lower, split=given.split, stop=_stop_words(given.stop), stem=given.stem)
     start = time.perf_counter()
-    with ProgressDisplay("indexing", doing="reading documents", kernels="") as display:
+    with (
+        ProgressDisplay("indexing", doing="reading documents", kernels="postings") as display,
+        counting_kernels(display),
+    ):
         made = Index.build(
-            source, out, fields=field or (), numbers=number or (), id=id, analyzer=analyzer, positions=positions,
-            memory=size, stage=stage, texts=texts, vectors=_vectors(vectors), vector_ids=vector_ids,
-            similarity=similarity, hnsw=hnsw, replace=replace,
-            progress=lambda read: display.update(read, unit="document"),
+            source, given.out, fields=given.field or (), numbers=given.number or (), id=given.id, analyzer=analyzer,
+            positions=given.positions, memory=size, stage=given.stage, texts=given.texts, replace=given.replace,
+            vectors=_vectors(dense.vectors), vector_ids=dense.vector_ids, similarity=dense.similarity, hnsw=dense.hnsw,
+            progress=lambda read: display.update(read, unit="document", title="indexing"),
             vector_progress=lambda done, most: display.update(done, most, unit="document", title="encoding"),
         )  # fmt: skip
     show_notes(made.notes)
@@ -117,9 +105,9 @@ def index(
     lengths = (f"{name} ({mean:,.1f} terms)" for name, mean in facts["fields"].items())
     show_facts(
         [
-            ("index", f"{out}, {counted(document=made.n_docs, term=made.n_terms)}, {file_size(facts['bytes'])}"),
+            ("index", f"{given.out}, {counted(document=made.n_docs, term=made.n_terms)}, {file_size(facts['bytes'])}"),
             ("fields", ", ".join(lengths)),
-            *_number_facts(source, made, id),
+            *_number_facts(source, made, given.id),
             *([] if facts["vectors"] is None else [("vectors", vector_facts(facts["vectors"]))]),
             ("time", duration(time.perf_counter() - start)),
         ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import exit_if_interrupted, show_facts
 from ranksieve.cli.files import check_model_file, reads_data
 from ranksieve.cli.options import given_flags, with_params
@@ -18,6 +19,8 @@ from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
     from ranksieve.forest.forest import Forest
+
+PASSED_ON = ("rate", "metric", "valid", "judge_on", "reweight", "missing", "threads", "seed")  # to the library
 
 
 def strategy_parameters() -> dict[str, Parameter]:
@@ -34,77 +37,63 @@ def search_parameters() -> dict[str, Parameter]:
     return parameters_of(WeightSearch)
 
 
-@reads_data("train", "valid", "test")
-@with_params({"Strategy": strategy_parameters, "Search for weights": search_parameters})
-def prune(
-    context: typer.Context,
+@dataclass(frozen=True, kw_only=True)
+class PruneArguments:
+    """Arguments and options of `ranksieve prune`, besides the parameters of strategies and of the search."""
+
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="Model file: a forest of ranksieve or of another library.")
-    ],
-    rate: Annotated[float, typer.Option(help="Share of the trees to remove, from 0 to 1.")],
-    out: OutModel,
-    valid: Annotated[
-        Path | None, typer.Option(help="Validation data. Trees and weights are evaluated on it, by cross-fitting.")
-    ] = None,
-    train: Annotated[Path | None, typer.Option(help="Training data. Its metric is reported. See --judge-on.")] = None,
-    judge_on: Annotated[
-        str,
-        typer.Option(
-            metavar="valid|train",
-            help="Evaluate trees and weights on validation or on training data. With train, re-weighting stops when "
-            "the metric on the validation data stops improving.",
-        ),
-    ] = "valid",
-    test: Annotated[
-        Path | None, typer.Option(help="Test data. The full and the pruned model are compared on it.")
-    ] = None,
-    metric: Metric = "ndcg@10",
-    reweight: Annotated[
-        bool, typer.Option("--reweight/--no-reweight", help="Optimize the weights of the remaining trees.")
-    ] = True,
-    seed: Seed = 0,
-    threads: Threads = 0,
-    missing: MissingAsTrained = None,
-    n_features: Annotated[int | None, n_features_option("as in the training data")] = None,
-    quiet: Quiet = False,
-) -> None:
+    ]
+    rate: Annotated[float, typer.Option(help="Share of the trees to remove, from 0 to 1.")]
+    out: OutModel
+    valid: Path | None = option(None, "Validation data. Trees and weights are evaluated on it, by cross-fitting.")
+    train: Path | None = option(None, "Training data. Its metric is reported. See --judge-on.")
+    judge_on: str = option(
+        "valid",
+        "Evaluate trees and weights on validation or on training data. With train, re-weighting stops when the metric "
+        "on the validation data stops improving.", metavar="valid|train",
+    )  # fmt: skip
+    test: Path | None = option(None, "Test data. The full and the pruned model are compared on it.")
+    metric: Metric = "ndcg@10"
+    reweight: bool = option(True, "Optimize the weights of the remaining trees.", "--reweight/--no-reweight")
+    seed: Seed = 0
+    threads: Threads = 0
+    missing: MissingAsTrained = None
+    n_features: Annotated[int | None, n_features_option("as in the training data")] = None
+    quiet: Quiet = False
+
+
+@reads_data("train", "valid", "test")
+@with_params({"Strategy": strategy_parameters, "Search for weights": search_parameters})
+@takes_options
+def prune(context: typer.Context, given: PruneArguments) -> None:
     """Remove the trees that contribute least and optimize the weights of the others (CLEaVER).
 
     If simply truncating the forest to the same size scores higher on validation data, the truncated forest is saved,
     with a warning. Ctrl-C saves the best model so far.
     """
-    check_model_file(out, model, train, valid, test, is_forest=True)
+    data = (given.train, given.valid, given.test)
+    check_model_file(given.out, given.model, *data, is_forest=True)
     from ranksieve.data.read import open_data
     from ranksieve.forest.formats.model_files import load_forest
     from ranksieve.forest.score_file import open_for
     from ranksieve.progress import PruningProgress
     from ranksieve.pruning.prune import prune as prune_forest
 
-    if n_features is None and (train or valid):
-        n_features = getattr(open_data(train or valid), "n_features", None)
-    forest = load_forest(model, n_features=n_features)
-    for path in (train, valid, test):
+    n_features = given.n_features
+    if n_features is None and (given.train or given.valid):
+        n_features = getattr(open_data(given.train or given.valid), "n_features", None)
+    forest = load_forest(given.model, n_features=n_features)
+    for path in data:
         if path is not None:
-            open_for(path, {str(model): forest}, missing)  # reports a wrong path before the work starts
-    with PruningProgress(kernels="pruning", quiet=quiet) as progress:
-        pruned = prune_forest(
-            forest,
-            train,
-            rate=rate,
-            metric=metric,
-            valid=valid,
-            judge_on=judge_on,
-            reweight=reweight,
-            callbacks=(progress,),
-            missing=missing,
-            threads=threads,
-            seed=seed,
-            **given_flags(context),
-        )
-    pruned.save(out)
-    show_facts(_facts(forest, pruned, out))
-    if test is not None:
-        _show_test(forest, pruned, test, metric, missing)
+            open_for(path, {str(given.model): forest}, given.missing)  # reports a wrong path before the work starts
+    chosen = {name: getattr(given, name) for name in PASSED_ON} | given_flags(context)
+    with PruningProgress(kernels="pruning", quiet=given.quiet) as progress:
+        pruned = prune_forest(forest, given.train, callbacks=(progress,), **chosen)
+    pruned.save(given.out)
+    show_facts(_facts(forest, pruned, given.out))
+    if given.test is not None:
+        _show_test(forest, pruned, given.test, given.metric, given.missing)
     exit_if_interrupted(pruned.info["pruning"]["interrupted"])
 
 

@@ -3,88 +3,99 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import check_writable, show_facts, show_waiting
+from ranksieve.cli.command import option, takes_options
+from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.corpus_options import (
     PANEL,
     Depth,
     IndexArgument,
     Own,
     QueriesArgument,
-    QueryVectorIds,
-    QueryVectors,
     Run,
+    SearchOptions,
     own_features,
-    query_vectors,
     show_notes,
     takes_first_stage,
 )
-from ranksieve.cli.shared_options import ModelArgument, OutRun, Threads, metric_option, read_weights
+from ranksieve.cli.shared_options import ModelArgument, OutRun, metric_option, read_weights
 from ranksieve.text_formats import counted, duration
 
 
+@dataclass(frozen=True, kw_only=True)
+class RetrieveArguments:
+    """Arguments and options of `ranksieve retrieve`, besides those that choose the first stage."""
+
+    index: IndexArgument
+    queries: QueriesArgument
+    out: OutRun
+    depth: Depth = 1000
+    tune: Path | None = option(
+        None, "Judgements to tune weights and parameters on.", metavar="QRELS", rich_help_panel=PANEL
+    )
+    metric: Annotated[str, metric_option("Metric that --tune maximizes.", rich_help_panel=PANEL)] = "ndcg@10"
+    save_stage: Path | None = option(
+        None, "File to write the first stage to, tuned or not; --stage reads it.", metavar="FILE", rich_help_panel=PANEL
+    )
+
+
 @takes_first_stage
-def retrieve(
-    index: IndexArgument,
-    queries: QueriesArgument,
-    out: OutRun,
-    depth: Depth = 1000,
-    vectors: QueryVectors = None,
-    vector_ids: QueryVectorIds = None,
-    stage: Any = None,
-    tune: Annotated[
-        Path | None,
-        typer.Option(metavar="QRELS", help="Judgements to tune weights and parameters on.", rich_help_panel=PANEL),
-    ] = None,
-    metric: Annotated[str, metric_option("Metric that --tune maximizes.", rich_help_panel=PANEL)] = "ndcg@10",
-    save_stage: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File to write the first stage to, tuned or not; --stage reads it.",
-                     rich_help_panel=PANEL),
-    ] = None,
-    threads: Threads = 0,
-) -> None:  # fmt: skip
+@takes_options
+def retrieve(given: RetrieveArguments, search: SearchOptions, stage: Any = None) -> None:
     """Retrieve candidates for queries (first stage)."""
-    check_writable(out, queries, tune)
-    if save_stage is not None:
-        check_writable(save_stage, queries, tune)
+    for written in filter(None, (given.out, given.save_stage)):
+        check_writable(written, given.queries, given.tune)
+    from ranksieve.cli.compiling import counting_kernels
     from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.first_stage import FirstStage
     from ranksieve.retrieval.index import Index
     from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_judgements, write_run
-    from ranksieve.retrieval.searching import retrieve as search
+    from ranksieve.retrieval.searching import retrieve as retrieve_candidates
     from ranksieve.retrieval.tuning import tune as tune_stage
 
-    show_waiting("retrieving")
-    notes, opened, texts = Notes(), Index(index), read_queries(queries)
-    given = query_vectors(vectors, vector_ids, texts)
-    chosen = stage or opened.stage or FirstStage()
-    if tune is not None:
-        with ProgressDisplay("tuning", kernels="retrieving") as display:
+    index, texts = Index(given.index), read_queries(given.queries)
+    notes, metric = Notes(), given.metric
+    options: dict[str, Any] = {
+        "query_vectors": search.query_vectors(texts),
+        "threads": search.threads or None,
+        "notes": notes,
+    }
+    chosen = stage or index.stage or FirstStage()
+    if given.tune is not None:
+        with ProgressDisplay("tuning", kernels="retrieving") as display, counting_kernels(display):
             tuned = tune_stage(
-                opened, texts, read_judgements(tune), chosen, metric=metric, query_vectors=given,
-                threads=threads or None, notes=notes,
+                index, texts, read_judgements(given.tune), chosen, metric=metric, **options,
                 progress=lambda done, most, best: display.update(
-                    done, most, unit="setting", details=[f"{metric} {best:.4f}"], estimate="at most {} left"
+                    done, most, unit="setting", details=[f"{metric} {best:.4f}"], estimate="at most {} left",
+                    title="tuning",
                 ),
             )  # fmt: skip
         chosen = tuned.stage
         shown = f"{chosen.flags()}; {metric} {tuned.before:.4f} → {tuned.after:.4f} on these queries"
         show_facts([("tuned", shown)])
-    if save_stage is not None:
-        chosen.save(save_stage)
+    if given.save_stage is not None:
+        chosen.save(given.save_stage)
     start = time.perf_counter()
-    run = search(opened, texts, depth, chosen, query_vectors=given, notes=notes, threads=threads or None)
+    with (
+        ProgressDisplay("retrieving", doing=counted(query=len(texts)), kernels="retrieving") as display,
+        counting_kernels(display),
+    ):
+        run = retrieve_candidates(index, texts, given.depth, chosen, **options)
     seconds = time.perf_counter() - start
-    write_run(run, out, tag=chosen.model)
+    write_run(run, given.out, tag=chosen.model)
     show_notes(notes)
-    show_facts([("run", f"{out}, {counted(query=run.n_queries, document=len(run))}"), ("time", duration(seconds))])
+    show_facts([("run", _run_facts(given.out, run)), ("time", duration(seconds))])
+
+
+def _run_facts(out: Path, run: Any) -> str:
+    return f"{out}, {counted(query=run.n_queries, document=len(run))}"
 
 
 def fuse(
@@ -129,45 +140,45 @@ def fuse(
     factors = None if weights is None else read_weights(weights)
     run = fuse_runs(runs, method, norm=norm, weights=factors, k=k, depth=depth)
     write_run(run, out, tag=method)
-    show_facts([("run", f"{out}, {counted(query=run.n_queries, document=len(run))}")])
+    show_facts([("run", _run_facts(out, run))])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankArguments:
+    """Arguments and options of `ranksieve rerank`, besides those of the first stage."""
+
+    index: IndexArgument
+    model_file: ModelArgument
+    queries: QueriesArgument
+    out: OutRun
+    run: Run = None
+    depth: int | None = option(None, "Candidates per query.", min=1, show_default="as in training, or 1000")
+    own: Own = None
 
 
 @takes_first_stage
-def rerank(
-    index: IndexArgument,
-    model_file: ModelArgument,
-    queries: QueriesArgument,
-    out: OutRun,
-    run: Run = None,
-    depth: Annotated[
-        int | None, typer.Option(min=1, help="Candidates per query.", show_default="as in training, or 1000")
-    ] = None,
-    own: Own = None,
-    vectors: QueryVectors = None,
-    vector_ids: QueryVectorIds = None,
-    stage: Any = None,
-    threads: Threads = 0,
-) -> None:
+@takes_options
+def rerank(given: RerankArguments, search: SearchOptions, stage: Any = None) -> None:
     """Re-rank candidates with a model (second stage)."""
-    check_writable(out, model_file, queries, run)
+    check_writable(given.out, given.model_file, given.queries, given.run)
+    from ranksieve.cli.compiling import counting_kernels
     from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.pipeline import Pipeline
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_run, write_run
 
-    pipeline = Pipeline(index, model_file, stage=stage, depth=depth, extra=own_features(own), threads=threads or None)
-    texts, candidates, notes = read_queries(queries), None if run is None else read_run(run), Notes()
-    given = query_vectors(vectors, vector_ids, texts)
+    own, threads = own_features(given.own), search.threads or None
+    pipeline = Pipeline(given.index, given.model_file, stage=stage, depth=given.depth, extra=own, threads=threads)
+    texts, candidates, notes = read_queries(given.queries), None if given.run is None else read_run(given.run), Notes()
+    vectors = search.query_vectors(texts)
     start = time.perf_counter()
-    with ProgressDisplay("re-ranking", kernels="lexical") as display:
+    with ProgressDisplay("re-ranking", kernels="lexical") as display, counting_kernels(display):
         result = pipeline.rerank(
-            texts, candidates, query_vectors=given, notes=notes,
-            progress=lambda done, all: display.update(done, all, unit="query"),
+            texts, candidates, query_vectors=vectors, notes=notes,
+            progress=lambda done, all: display.update(done, all, unit="query", title="re-ranking"),
         )  # fmt: skip
     seconds = time.perf_counter() - start
-    write_run(result, out, tag="ranksieve")
+    write_run(result, given.out, tag="ranksieve")
     show_notes(notes)
-    show_facts(
-        [("run", f"{out}, {counted(query=result.n_queries, document=len(result))}"), ("time", duration(seconds))]
-    )
+    show_facts([("run", _run_facts(given.out, result)), ("time", duration(seconds))])

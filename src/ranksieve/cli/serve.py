@@ -6,11 +6,13 @@ import importlib.util
 import os
 import tempfile
 from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import show_line, show_waiting
 from ranksieve.cli.corpus_options import memory_size
 from ranksieve.errors import MissingExtraError
@@ -22,78 +24,78 @@ ACCESS, LIMITS = "Access", "Limits"
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where worker processes share their counts
 
 
-def serve(
+@dataclass(frozen=True, kw_only=True)
+class ServeArguments:
     index: Annotated[
         Path | None,
         typer.Argument(
             metavar="INDEX", help="Index folder, made by 'ranksieve index'. Without it, models score feature vectors."
         ),
-    ] = None,
-    model: Annotated[list[Path] | None, typer.Option("--model", metavar="MODEL", help="Model file.")] = None,
-    judgements: Annotated[
-        Path | None, typer.Option(help="TREC file with grades; made, and changed, by judging on the page.")
-    ] = None,
-    queries: Annotated[
-        Path | None,
-        typer.Option(
-            "--query-file",
-            help="Texts of the queries in --judgements. Those of queries judged on the page are kept beside it.",
-        ),
-    ] = None,
-    trained: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", show_default="JUDGEMENTS.models", help="Folder for models trained on the page."),
-    ] = None,
-    title: Annotated[
-        str | None, typer.Option(metavar="FIELD", show_default="title or name", help="Field to show as title.")
-    ] = None,
-    encode: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE.py:FUNCTION",
-            show_default="the encoder of the index",
-            help="Function texts → array that makes vectors of queries, for indexes with vectors.",
-        ),
-    ] = None,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", rich_help_panel=ACCESS, help="Address to listen on.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option(min=0, max=65535, rich_help_panel=ACCESS, help="Port; 0: any free one.")] = 8000,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", rich_help_panel=ACCESS, help="Name by which requests may call the service."),
-    ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            envvar="RANKSIEVE_TOKEN",
-            rich_help_panel=ACCESS,
-            help="Token that writing needs; required if --host is not a loopback address. Others can see the flag in "
-            "the list of processes, so set RANKSIEVE_TOKEN instead.",
-        ),
-    ] = None,
-    read_only: Annotated[bool, typer.Option("--read-only", rich_help_panel=ACCESS, help="Refuse to write.")] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Number of processes; each has a thread per core.")] = 1,
-    max_depth: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS, help="Candidates per query.")] = 2000,
-    max_documents: Annotated[
-        int, typer.Option(min=1, rich_help_panel=LIMITS, help="Documents per answer, and per request to re-rank.")
-    ] = 2000,
-    max_query: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS, help="Characters of a query.")] = 10_000,
-    max_body: Annotated[str, typer.Option(metavar="SIZE", rich_help_panel=LIMITS, help="Size of a request.")] = "16M",
-    max_requests: Annotated[
-        int, typer.Option(min=1, rich_help_panel=LIMITS, help="Requests and idle connections at a time; more get 503.")
-    ] = 256,
-) -> None:
+    ] = None
+    model: list[Path] | None = option(None, "Model file.", "--model", metavar="MODEL")
+    judgements: Path | None = option(None, "TREC file with grades; made, and changed, by judging on the page.")
+    queries: Path | None = option(
+        None,
+        "Texts of the queries in --judgements. Those of queries judged on the page are kept beside it.",
+        "--query-file",
+    )
+    trained: Path | None = option(
+        None, "Folder for models trained on the page.", metavar="DIR", show_default="JUDGEMENTS.models"
+    )
+    title: str | None = option(None, "Field to show as title.", metavar="FIELD", show_default="title or name")
+    encode: str | None = option(
+        None, "Function texts → array that makes vectors of queries, for indexes with vectors.",
+        metavar="FILE.py:FUNCTION", show_default="the encoder of the index",
+    )  # fmt: skip
+    workers: int = option(1, "Number of processes; each has a thread per core.", min=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessOptions:
+    """Where `ranksieve serve` listens, and to whom."""
+
+    host: str = option("127.0.0.1", "Address to listen on.", metavar="ADDRESS", rich_help_panel=ACCESS)
+    port: int = option(8000, "Port; 0: any free one.", min=0, max=65535, rich_help_panel=ACCESS)
+    allow_host: list[str] | None = option(
+        None, "Name by which requests may call the service.", metavar="NAME", rich_help_panel=ACCESS
+    )
+    token: str | None = option(
+        None,
+        "Token that writing needs; required if --host is not a loopback address. Others can see the flag in the list "
+        "of processes, so set RANKSIEVE_TOKEN instead.", envvar="RANKSIEVE_TOKEN", rich_help_panel=ACCESS,
+    )  # fmt: skip
+    read_only: bool = option(False, "Refuse to write.", "--read-only", rich_help_panel=ACCESS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitOptions:
+    """What `ranksieve serve` refuses."""
+
+    max_depth: int = option(2000, "Candidates per query.", min=1, rich_help_panel=LIMITS)
+    max_documents: int = option(
+        2000, "Documents per answer, and per request to re-rank.", min=1, rich_help_panel=LIMITS
+    )
+    max_query: int = option(10_000, "Characters of a query.", min=1, rich_help_panel=LIMITS)
+    max_body: str = option("16M", "Size of a request.", metavar="SIZE", rich_help_panel=LIMITS)
+    max_requests: int = option(
+        256, "Requests and idle connections at a time; more get 503.", min=1, rich_help_panel=LIMITS
+    )
+
+
+@takes_options
+def serve(given: ServeArguments, access: AccessOptions, limits: LimitOptions) -> None:
     """Serve a search page and a JSON service on an index, or models alone: POST /rerank with feature vectors."""
     _check_extra()
     from ranksieve.serve.settings import Limits, Settings
 
+    body = memory_size(limits.max_body, "--max-body")
     settings = Settings(
-        index, tuple(model or ()), judgements, queries, trained, title, encode, host=host, port=port,
-        allowed_hosts=tuple(allow_host or ()), token=token, read_only=read_only,
-        limits=Limits(max_depth, max_documents, max_query, memory_size(max_body, "--max-body")), workers=workers,
+        given.index, tuple(given.model or ()), given.judgements, given.queries, given.trained, given.title,
+        given.encode, host=access.host, port=access.port, allowed_hosts=tuple(access.allow_host or ()),
+        token=access.token, read_only=access.read_only, workers=given.workers,
+        limits=Limits(limits.max_depth, limits.max_documents, limits.max_query, body),
     )  # fmt: skip
-    _run(settings, max_requests)
+    _run(settings, limits.max_requests)
 
 
 def _check_extra() -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import statistics
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from ranksieve.cli.command import CHECKPOINT
+from ranksieve.cli.command import CHECKPOINT, option, takes_options
 from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
 from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, show_biases, with_categories
 from ranksieve.cli.options import chosen_params, is_flag, with_params
@@ -23,116 +22,111 @@ from ranksieve.parameter_table import FORESTS, table
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
-    from ranksieve.boosting.job import TrainingJob
     from ranksieve.data.joined import JoinedSource
     from ranksieve.evaluation.metrics import Metric
     from ranksieve.forest.model import Model
     from ranksieve.params import Params
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainArguments:
+    """Arguments and options of `ranksieve train`, besides the training parameters."""
+
+    data: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training data: one file, or several parts.")]
+    out: OutModel
+    valid: list[Path] | None = option(None, "Validation data for early stopping, or a part of it.")
+    test: Path | None = option(None, "Test data. The metric on it is reported at the end.")
+    init: str | None = option(
+        None, "Model file or feature to start from. The new model contains it.", metavar="MODEL|FEATURE"
+    )
+    params: ParamsFile = None
+    missing: Missing = "zero"
+    checkpoint: Path | None = option(None, "Folder for checkpoints.", metavar="DIR")
+    checkpoint_every: int = option(50, "Trees between two checkpoints.", min=1)
+    checkpoint_minutes: float = option(5.0, "Minutes between two checkpoints, if that is sooner.", min=0)
+    resume: bool = option(False, "Continue from the checkpoint, if there is one.", "--resume")
+    cluster: str | None = option(None, "Train on the Dask cluster with this scheduler address.", metavar="ADDRESS")
+    local_workers: int = option(0, "Train in this many worker processes on this machine.", min=0, metavar="N")
+    no_copies: bool = option(False, "On a cluster: store no copies of the bins on the workers' disks.", "--no-copies")
+    quiet: Quiet = False
+
+    @property
+    def on_cluster(self) -> bool:
+        return self.cluster is not None or self.local_workers > 0
+
+    @property
+    def read(self) -> list[Path]:
+        """The data files."""
+        return [*self.data, *(self.valid or ()), *((self.test,) if self.test else ())]
+
+
 @reads_data("data", "valid", "test")
 @with_params({"Training parameters": table})
-def train(
-    context: typer.Context,
-    data: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training data: one file, or several parts.")],
-    out: OutModel,
-    valid: Annotated[
-        list[Path] | None, typer.Option(help="Validation data for early stopping, or a part of it.")
-    ] = None,
-    test: Annotated[Path | None, typer.Option(help="Test data. The metric on it is reported at the end.")] = None,
-    init: Annotated[
-        str | None,
-        typer.Option(metavar="MODEL|FEATURE", help="Model file or feature to start from. The new model contains it."),
-    ] = None,
-    params: ParamsFile = None,
-    missing: Missing = "zero",
-    checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for checkpoints.")] = None,
-    checkpoint_every: Annotated[int, typer.Option(min=1, help="Trees between two checkpoints.")] = 50,
-    checkpoint_minutes: Annotated[
-        float, typer.Option(min=0, help="Minutes between two checkpoints, if that is sooner.")
-    ] = 5.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint, if there is one.")] = False,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Train on the Dask cluster with this scheduler address.")
-    ] = None,
-    local_workers: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Train in this many worker processes on this machine.")
-    ] = 0,
-    no_copies: Annotated[
-        bool, typer.Option("--no-copies", help="On a cluster: store no copies of the bins on the workers' disks.")
-    ] = False,
-    quiet: Quiet = False,
-) -> None:
+@takes_options
+def train(context: typer.Context, given: TrainArguments) -> None:
     """Train a model and report its quality.
 
     Ctrl-C saves the model of the finished trees.
     """
-    context.meta[CHECKPOINT] = checkpoint
-    chosen = chosen_params(context, params)
-    missing = context.params["missing"]  # the TOML file's value, if there is one and no option
-    _warn_of_training_data(data, {"validation": valid or (), "test": (test,) if test else ()})
-    data, valid, test = (with_categories(files, context.params["categorical"]) for files in (data, valid, test))
-    _check_options(context.params, explicit_stopping=is_flag(context, "early_stopping") and chosen.early_stopping > 0)
-    read = (*data, *(valid or ()), test, init, params)
-    check_model_file(out, *read, is_forest=init is None and chosen.algo in FORESTS)
-    from ranksieve.boosting.checkpoint import CheckpointOptions
-    from ranksieve.boosting.job import TrainingJob
+    context.meta[CHECKPOINT] = given.checkpoint
+    chosen = chosen_params(context, given.params)
+    _warn_of_training_data(given)
+    names = context.params["categorical"]  # the TOML file's, if there is one and no option; so with missing
+    data, valid, test = (with_categories(files, names) for files in (given.data, given.valid, given.test))
+    given = replace(given, data=data, valid=valid, test=test, missing=context.params["missing"])
+    _check_options(given, explicit_stopping=is_flag(context, "early_stopping") and chosen.early_stopping > 0)
+    is_forest = given.init is None and chosen.algo in FORESTS
+    check_model_file(given.out, *given.read, given.init, given.params, is_forest=is_forest)
     from ranksieve.cli.compiling import TRAINING, compile_tasks, start_task
     from ranksieve.data.read import open_data
     from ranksieve.evaluation.metrics import metric_of
-    from ranksieve.progress import training_display
 
-    _check_extras(chosen.algo, on_cluster=cluster is not None or local_workers > 0)
+    _check_extras(chosen.algo, on_cluster=given.on_cluster)
     metric = metric_of(chosen)
-    for path in (*data, *(valid or ()), *((test,) if test else ())):
-        open_data(path, missing=missing)  # a wrong path is refused before training
+    for path in given.read:
+        open_data(path, missing=given.missing)  # a wrong path is refused before training
     scoring = None
     if chosen.algo in FORESTS and chosen.device != "cuda":
-        compile_tasks(TRAINING, quiet=quiet)
-        scoring = start_task("scoring") if test else None
-    doing = f"starting {counted(worker=local_workers)}, reading the data" if local_workers else "reading the data"
-    saved = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
+        compile_tasks(TRAINING, quiet=given.quiet)
+        scoring = start_task("scoring") if given.test else None
     try:
-        with training_display(chosen.algo, doing=doing, quiet=quiet) as progress:
-            job = TrainingJob(data, chosen, valid, init, (progress,), missing, saved)
-            model = _run(job, cluster, local_workers, copies=not no_copies)
+        model = _run(given, chosen)
     except InterruptedTraining as stopped:
-        _keep_interrupted(stopped.model, out, checkpoint, chosen, metric)
-    if model.info.get("interrupted"):
-        out = free_name(out)
+        _keep_interrupted(stopped.model, given, chosen, metric)
+    interrupted = model.info.get("interrupted")
+    out = free_name(given.out) if interrupted else given.out
     save_model(model, out)
     show_facts(_facts(model, out, metric))
     show_biases(model.info)
-    if test is not None:
+    if given.test is not None:
         if scoring is not None:
             scoring.wait()
-        _show_test(model, test, metric)
-    exit_if_interrupted(model.info.get("interrupted"))
+        _show_test(model, given.test, metric)
+    exit_if_interrupted(interrupted)
 
 
-def _warn_of_training_data(data: Sequence[Path], others: Mapping[str, Sequence[Path]]) -> None:
+def _warn_of_training_data(given: TrainArguments) -> None:
     """Warn if other data is the training data, too."""
-    trained_on = {os.path.realpath(path) for path in data}
-    for kind, paths in others.items():
+    trained_on = {os.path.realpath(path) for path in given.data}
+    for kind, paths in (("validation", given.valid or ()), ("test", (given.test,) if given.test else ())):
         for path in paths:
             if os.path.realpath(path) in trained_on:
                 text = f"{path} is training and {kind} data; the metric on it says nothing about new queries"
                 warnings.warn(RanksieveWarning(text), stacklevel=2)
 
 
-def _check_options(given: Mapping[str, Any], *, explicit_stopping: bool) -> None:
+def _check_options(given: TrainArguments, *, explicit_stopping: bool) -> None:
     """Refuse options that exclude or lack others, and a folder that cannot be made."""
-    on_cluster = given["cluster"] is not None or given["local_workers"]
-    if given["cluster"] is not None and given["local_workers"]:
+    if given.cluster is not None and given.local_workers:
         raise ParameterError("--cluster and --local-workers are mutually exclusive")
-    if given["no_copies"] and not on_cluster:
+    if given.no_copies and not given.on_cluster:
         raise ParameterError("--no-copies needs --cluster or --local-workers")
-    if explicit_stopping and not given["valid"]:
+    if explicit_stopping and not given.valid:
         raise ParameterError("--early-stopping needs validation data; add --valid FILE")
-    if given["resume"] and given["checkpoint"] is None:
+    if given.resume and given.checkpoint is None:
         raise ParameterError("--resume needs --checkpoint DIR")
-    if given["checkpoint"] is not None:
-        check_folder(Path(given["checkpoint"]))
+    if given.checkpoint is not None:
+        check_folder(given.checkpoint)
 
 
 def _check_extras(algo: str, *, on_cluster: bool) -> None:
@@ -146,29 +140,36 @@ def _check_extras(algo: str, *, on_cluster: bool) -> None:
         check_dask()
 
 
-def _keep_interrupted(model: Model, out: Path, checkpoint: Path | None, params: Params, metric: Metric) -> NoReturn:
+def _keep_interrupted(model: Model, given: TrainArguments, params: Params, metric: Metric) -> NoReturn:
     """Save the model of the finished trees, beside a model that exists already, and exit."""
-    kept = free_name(out)
+    kept = free_name(given.out)
     save_model(model, kept)
     show_facts(_facts(model, kept, metric))
-    resume = "" if checkpoint is None else f"; a checkpoint is in {checkpoint}, continue with --resume"
+    resume = f"; a checkpoint is in {given.checkpoint}, continue with --resume" if given.checkpoint else ""
     step, done = model.info.get("round", "tree"), len(model.info["seconds"])
     wanted = counted(**{step: params.epochs if step == "epoch" else params.trees})
     show_error(f"interrupted after {done:,} of {wanted}; the model is saved in {kept}{resume}")
     raise typer.Exit(130)
 
 
-def _run(job: TrainingJob, address: str | None, local_workers: int, *, copies: bool) -> Model:
-    """Train here or on a cluster; the data sets of the job are lists of files."""
+def _run(given: TrainArguments, params: Params) -> Model:
+    """Train here or on a cluster."""
+    from ranksieve.boosting.checkpoint import CheckpointOptions
+    from ranksieve.boosting.job import TrainingJob
+    from ranksieve.progress import training_display
     from ranksieve.rankers.train import run
 
-    if address is None and not local_workers:
-        return run(replace(job, data=_joined(job.data, job.missing), valid=_joined(job.valid, job.missing)))
-    from ranksieve.cluster.connect import connect
-    from ranksieve.cluster.training import Cluster
+    workers = f"starting {counted(worker=given.local_workers)}, " if given.local_workers else ""
+    saved = CheckpointOptions(given.checkpoint, given.checkpoint_every, given.checkpoint_minutes, given.resume)
+    with training_display(params.algo, doing=f"{workers}reading the data", quiet=given.quiet) as progress:
+        job = TrainingJob(given.data, params, given.valid, given.init, (progress,), given.missing, saved)
+        if not given.on_cluster:
+            return run(replace(job, data=_joined(job.data, job.missing), valid=_joined(job.valid, job.missing)))
+        from ranksieve.cluster.connect import connect
+        from ranksieve.cluster.training import Cluster
 
-    with connect(address, local_workers, job.params.threads) as client:
-        return run(replace(job, cluster=Cluster(client, copies=copies)))
+        with connect(given.cluster, given.local_workers, params.threads) as client:
+            return run(replace(job, cluster=Cluster(client, copies=not given.no_copies)))
 
 
 def _joined(paths: list[Path] | None, missing: str) -> Path | JoinedSource | None:

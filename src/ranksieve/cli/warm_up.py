@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ranksieve.cli.compiling import TASKS, compile_tasks, is_done
+from ranksieve.cli.compiling import TASKS, compile_listener, compile_tasks, is_done
 from ranksieve.cli.console import show_facts
 from ranksieve.cli.shared_options import Quiet
 from ranksieve.errors import ParameterError, RanksieveError
@@ -206,14 +206,7 @@ def _report_kernels() -> None:
     """Print a line for each kernel that is compiled; the process that counts them reads it."""
     from numba.core import event
 
-    class Counter(event.Listener):
-        def on_start(self, event: Any) -> None: ...
-
-        def on_end(self, event: Any) -> None:
-            if event.data["dispatcher"].py_func.__module__.startswith("ranksieve."):
-                print(event.data["dispatcher"].py_func.__name__, file=sys.__stdout__, flush=True)
-
-    event.register("numba:compile", Counter())
+    event.register("numba:compile", compile_listener(lambda name: print(name, file=sys.__stdout__, flush=True)))
 
 
 if __name__ == "__main__":

@@ -14,10 +14,11 @@ from ranksieve.clicks.interleaving import (
 )
 from ranksieve.clicks.interventions import propensities
 from ranksieve.clicks.judgements import Judgements, judge
-from ranksieve.clicks.lists import inverse_propensity_weights, judged_lists, page_lists
+from ranksieve.clicks.lists import inverse_propensity_weights, judged_lists, page_lists, rated_lists
 from ranksieve.clicks.log import ClickLog
 from ranksieve.clicks.models import fit
 from ranksieve.clicks.propensity import Propensities
+from ranksieve.clicks.rates import RateLambdas
 from ranksieve.clicks.reading import read, write
 from ranksieve.clicks.simulation import logging_ranker, simulate
 from ranksieve.clicks.training import train
@@ -31,6 +32,7 @@ __all__ = [
     "ModelScores",
     "Preference",
     "Propensities",
+    "RateLambdas",
     "balanced",
     "balanced_outcome",
     "estimate",
@@ -44,6 +46,7 @@ __all__ = [
     "preference",
     "propensities",
     "ranking_of",
+    "rated_lists",
     "read",
     "sign_test",
     "simulate",

@@ -117,12 +117,7 @@ def page_lists(
     if balance is not None:
         shown = np.bincount(log.pairs.of_rows)[log.pairs.of_rows]
         weights = (1.0 if weights is None else weights) / (balance + shown)
-    missing = int(np.count_nonzero(rows < 0))
-    if missing:
-        warnings.warn(
-            RanksieveWarning(f"{missing:,} of {len(rows):,} documents shown have no features and are left out"),
-            stacklevel=2,
-        )
+    _warn_of_missing(rows)
     pages = np.repeat(np.arange(log.n_pages), log.sizes)[kept]
     numbers, sizes = np.unique(pages, return_counts=True)
     if weights is not None:
@@ -136,6 +131,50 @@ def page_lists(
         positions=np.minimum(log.places[kept] + 1, MAX_POSITION).astype(POSITION),
     )
     return dataset.with_rows(lists, rows[kept])
+
+
+def rated_lists(log: ClickLog, dataset: Dataset, propensities: Propensities, *, balance: float = 1.0) -> Dataset:
+    """Training data with one list per query: the documents shown, with click rates as labels.
+
+    The exposure of a document is the sum of the propensities of the places where it was shown, and its rate is clicks /
+    exposure, at most 1. Documents that were rarely shown are not drawn to the mean, which would rank them above
+    irrelevant ones that were shown often; they have little weight instead. The limit makes rates too low on average
+    where the exposure is small. `RateLambdas` is the objective for such lists.
+
+    Parameters
+    ----------
+    log
+        Result pages with clicks.
+    dataset
+        Features of the documents, by query id and document id. Labels are not used.
+    propensities
+        Given or estimated ones.
+    balance
+        Documents have the weight exposure / (balance + exposure).
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.synth.cubic(20)
+    >>> log = rs.clicks.simulate(data, pages=500, temperature=0.5)
+    >>> rs.clicks.rated_lists(log, data, rs.clicks.propensities(log)).n_queries
+    20
+    """
+    check_number("balance", balance)
+    pairs = log.pairs
+    ids = log.query_ids[pairs.queries], log.doc_ids[pairs.documents]
+    found = _rows_of(dataset, *ids)
+    _check_known(found, *ids, dataset)
+    _warn_of_missing(found[pairs.of_rows])
+    kept = found >= 0
+    exposure, rates = np.zeros(dataset.n_docs), np.zeros(dataset.n_docs)
+    exposure[found[kept]] = pairs.sums(propensities.at(log.places))[kept]
+    rates[found[kept]] = pairs.sums(log.clicks)[kept]
+    rows = np.flatnonzero(exposure)
+    rates, weights = np.minimum(rates[rows] / exposure[rows], 1.0), exposure[rows] / (balance + exposure[rows])
+    lists = dataset.lists.take_rows(rows)
+    lists = replace(lists, labels=rates.astype(LABEL), weights=weights, positions=None)
+    return dataset.with_rows(lists, rows)
 
 
 def judged_lists(
@@ -213,6 +252,16 @@ def _rows_of(dataset: Dataset, queries: np.ndarray, documents: np.ndarray) -> np
     numbers = {pair: row for row, pair in enumerate(zip(*(ids.tolist() for ids in own), strict=True))}
     pairs = zip(queries.tolist(), documents.tolist(), strict=True)
     return np.array([numbers.get(pair, -1) for pair in pairs], dtype=OFFSET)
+
+
+def _warn_of_missing(rows: np.ndarray) -> None:
+    """Say how many of the documents shown the data does not have."""
+    missing = int(np.count_nonzero(rows < 0))
+    if missing:
+        warnings.warn(
+            RanksieveWarning(f"{missing:,} of {len(rows):,} documents shown have no features and are left out"),
+            stacklevel=3,
+        )
 
 
 def _check_known(rows: np.ndarray, queries: np.ndarray, documents: np.ndarray, dataset: Dataset) -> None:

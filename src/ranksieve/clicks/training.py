@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from ranksieve.clicks.interventions import propensities as harvested
-from ranksieve.clicks.judgements import judge
-from ranksieve.clicks.lists import judged_lists, page_lists
+from ranksieve.clicks.lists import page_lists, rated_lists
 from ranksieve.clicks.log import ClickLog
-from ranksieve.clicks.models import fit
 from ranksieve.clicks.propensity import Propensities
+from ranksieve.clicks.rates import RateLambdas
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError
 from ranksieve.forest.forest import Forest
@@ -26,20 +25,22 @@ ALL: dict[str, Any] = {
 }  # fmt: skip
 BALANCE = 10.0  # impressions
 BY_PAGE: dict[str, Any] = {"min_docs": 50, "l2": 100.0}
-BY_QUERY: dict[str, Any] = {"min_docs": 20, "l2": 20.0}
+BY_QUERY: dict[str, Any] = {"min_docs": 20, "l2": 20.0, "row_fraction": 0.5, "feature_fraction": 0.5}
+FORESTS = 5  # of queries
+PAGE_SHARE = 1 / 3  # of the forest of pages in the mean
 
 
 def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = None, **params: Any) -> Forest | Blend:
     """Train a model on a log of clicks, with propensities of the places.
 
-    The model is the mean of three, which err in different ways:
+    The model is a mean of two kinds of forests:
 
-    - of lists of pages, with the logarithms of the propensities as fixed biases, and with weights that make documents
-      count alike, however often they were shown (`page_lists` with `balance` 10);
-    - of lists of queries, with judgements of the documents shown as labels (`judged_lists`);
-    - of the same lists with all other documents of the data, which were never shown, as the least relevant ones.
+    - five of lists of queries, with clicks per exposure as labels (`rated_lists`), the objective `RateLambdas`, and for
+      each tree another half of the documents and of the features. They count two thirds;
+    - one of lists of pages, with the logarithms of the propensities as fixed biases, and with weights that make
+      documents count alike, however often they were shown (`page_lists` with `balance` 10).
 
-    The scores of each are divided by their standard deviation over the documents of the data.
+    The scores of each forest are divided by their standard deviation over the documents of the data.
 
     Parameters
     ----------
@@ -50,8 +51,9 @@ def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = N
     propensities
         Given or estimated ones; None for those that can be harvested from the log.
     **params
-        Parameters of `train` for all three. Some have other defaults here: λ-MART with 100 trees of 10 leaves,
-        without early stopping; `min_docs` 50 and `l2` 100 for pages, 20 and 20 for queries.
+        Parameters of `train` for all forests. Some have other defaults here: λ-MART with 100 trees of 10 leaves,
+        without early stopping; `min_docs` 50 and `l2` 100 for pages; `min_docs` 20, `l2` 20, `row_fraction` 0.5 and
+        `feature_fraction` 0.5 for queries.
 
     Examples
     --------
@@ -59,21 +61,23 @@ def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = N
     >>> data = rs.synth.cubic(20)
     >>> log = rs.clicks.simulate(data, pages=500, temperature=0.5)
     >>> rs.clicks.train(log, data, trees=5).n_trees
-    15
+    30
     """
     params = canonical(params)
     if propensities is None:
         propensities = harvested(log)
-    pages = page_lists(log, dataset, balance=BALANCE)
-    fixed = {"position_biases": propensities.biases, "position_rate": 0.0}
-    judged = judge(fit(log, "pbm", propensities=propensities), shrinkage="auto")
-    by_query = [judged_lists(judged, dataset, others=others) for others in (False, True)]
-    if by_query[0].labels.min() == by_query[0].labels.max():
+    rated = rated_lists(log, dataset, propensities)
+    if rated.labels.min() == rated.labels.max():
         raise DataError(
-            f"all {counted(document=by_query[0].n_docs)} shown have the same relevance by their clicks, so there is "
-            "nothing to learn from; use more pages"
+            f"all {counted(document=rated.n_docs)} shown have the same relevance by their clicks, so there is nothing "
+            "to learn from; use more pages"
         )
-    models = [train_lists(pages, **{**ALL, **BY_PAGE, **fixed, **params})]
-    models += [train_lists(lists, **{**ALL, **BY_QUERY, **params}) for lists in by_query]
+    fixed = {"position_biases": propensities.biases, "position_rate": 0.0}
+    models = [train_lists(page_lists(log, dataset, balance=BALANCE), **{**ALL, **BY_PAGE, **fixed, **params})]
+    first = params.get("seed", 0)
+    for seed in range(first, first + FORESTS):
+        chosen = {**ALL, **BY_QUERY, "objective": RateLambdas(), **params, "seed": seed}
+        models.append(train_lists(rated, **chosen))
+    shares = [PAGE_SHARE] + [(1.0 - PAGE_SHARE) / FORESTS] * FORESTS
     spreads = [float(np.std(model.predict(dataset))) or 1.0 for model in models]
-    return combine(models, weights=[1.0 / (len(models) * spread) for spread in spreads])
+    return combine(models, weights=[share / spread for share, spread in zip(shares, spreads, strict=True)])

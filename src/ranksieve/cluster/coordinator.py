@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +49,11 @@ class RemoteValidationSet:
         reports = self.pool.reports(with_gradients=len(state.trees) < self.n_trees)
         values = [report.values[self.name] for report in reports if self.name in report.values]
         return defined_mean(np.concatenate(values), self.weights, metric, self.name)
+
+    def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric]) -> list[np.ndarray]:
+        """See `ValidationSet.measure_again`; the workers have the trees."""
+        answers = self.pool.measure_again(self.name, len(trees), metrics)
+        return [np.concatenate(values) for values in zip(*filter(None, answers), strict=True)]
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ NAMED = 4  # partitions that a message names
 
 
 @dataclass(frozen=True)
-class Share:
+class WorkerShare:
     """The queries of a data set that one worker holds. They are consecutive in the order of all queries."""
 
     pieces: tuple[tuple[int, range | None], ...]  # the number of a partition, and its queries (None: all)
@@ -33,7 +33,7 @@ class Share:
     n_docs: int
 
 
-Shares = dict[str, Share]  # of one worker, by the name of the data set
+Shares = dict[str, WorkerShare]  # of one worker, by the name of the data set
 
 
 def assign(
@@ -102,7 +102,7 @@ def memory_message(shares: Shares, partitions: Mapping[str, Sequence[Partition]]
     )
 
 
-def make_shares(data: PartitionedData, weights: Sequence[int]) -> list[Share]:
+def make_shares(data: PartitionedData, weights: Sequence[int]) -> list[WorkerShare]:
     """Split the queries, in their order, into shares whose numbers of documents are proportional to the weights.
 
     No query is split. A query at the end of one partition and the beginning of the next is joined. If there are few
@@ -118,7 +118,7 @@ def make_shares(data: PartitionedData, weights: Sequence[int]) -> list[Share]:
     for start, stop in itertools.pairwise([0, *boundaries, len(sizes)]):
         portion = Portion(int(start), int(row_starts[start]), int(ends[-1]))
         pieces = tuple(_pieces(firsts, data.scans, int(start), int(stop)))
-        shares.append(Share(pieces, portion, int(row_starts[stop] - row_starts[start])))
+        shares.append(WorkerShare(pieces, portion, int(row_starts[stop] - row_starts[start])))
     return shares
 
 

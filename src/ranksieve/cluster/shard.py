@@ -19,7 +19,7 @@ from ranksieve.boosting.fixed_point import Extent, Scales, Sums
 from ranksieve.boosting.initial_scores import TRAIN, Base
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram
-from ranksieve.boosting.train import first_selection
+from ranksieve.boosting.train_forest import first_selection
 from ranksieve.boosting.training_rows import TrainingLists, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.copies import LocalCopy, ShardData, folder_of, remove_old
@@ -37,6 +37,7 @@ from ranksieve.data.lists import Lists
 from ranksieve.dtypes import OFFSET, POSITION, ROW
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metric_table import METRICS
+from ranksieve.evaluation.metrics import Metric
 from ranksieve.params import Params
 from ranksieve.rules import AUTO, traits_of
 from ranksieve.threads import using_threads
@@ -103,7 +104,7 @@ class Shard:
             starts = self._starts(base)
             self._scores = training_scores(sets[TRAIN], config.params, starts[TRAIN])
             self._valid_sets = [
-                ValidationSet(name, data, new_scores(data, start=starts[name]))
+                ValidationSet(name, data, new_scores(data, start=starts[name]), starts[name])
                 for name, data in sets.items()
                 if name != TRAIN
             ]
@@ -181,6 +182,14 @@ class Shard:
             if target.rows is None or n_rows > self._config.most_rows or not self._sums.fits(n_rows):
                 return ShardReport(values, extent, position_sums=target.position_sums)
             return ShardReport(values, extent, self._sent_rows(target), target.position_sums)
+
+    def measure_again(self, name: str, n_trees: int, metrics: Sequence[Metric]) -> list[np.ndarray] | None:
+        """Metrics of the queries of a validation set under the first trees; None where there are none here."""
+        with NUMBA_LOCK, using_threads(self._threads):
+            for again in (one.restarted() for one in self._valid_sets if one.name == name):
+                trees, highest = self._trees[:n_trees], self._config.highest[name]
+                return [again.per_query(trees, metric, highest) for metric in metrics]
+        return None
 
     def update_scores(self) -> None:
         """Bring the scores of all documents up to date now rather than when they are next needed."""

@@ -16,7 +16,7 @@ from ranksieve.boosting.initial_scores import TRAIN, ScoresBase
 from ranksieve.boosting.job import TrainingJob, named_sets
 from ranksieve.boosting.loop import Parts, State
 from ranksieve.boosting.position_bias import PositionBiases, count_positions
-from ranksieve.boosting.train import BoostingRun, start_of
+from ranksieve.boosting.train_forest import BoostingRun, start_of
 from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.cluster.connect import workers_of
 from ranksieve.cluster.coordinator import RemoteGrower, RemoteLists, RemoteScores, RemoteValidationSet

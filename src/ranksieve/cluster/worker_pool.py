@@ -20,6 +20,7 @@ from ranksieve.cluster.messages import RunConfig, SetSummary, ShardReport
 from ranksieve.cluster.partitions import PartitionedData
 from ranksieve.cluster.shard import Shard
 from ranksieve.errors import ClusterError
+from ranksieve.evaluation.metrics import Metric
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -95,6 +96,11 @@ class WorkerPool:
             self.keep_rows(self._reports)
             self._losses.clear()
         return self._reports
+
+    def measure_again(self, name: str, n_trees: int, metrics: Sequence[Metric]) -> list[list[np.ndarray] | None]:
+        """The shards' values of metrics under the first trees; None of shards without queries of that data set."""
+        self.reports(with_gradients=False)  # a resumed run that has ended already has not sent its trees
+        return self._call_all("measure_again", name, n_trees, metrics)
 
     @as_cluster_errors()
     def call_or_restart(self, method: str, *arguments: Any) -> list[Any]:

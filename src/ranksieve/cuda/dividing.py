@@ -9,10 +9,10 @@ from __future__ import annotations
 from numba import cuda, int32, int64, uint32, uint64
 
 from ranksieve.cuda.bins import GROUP, WORDS
-from ranksieve.cuda.blocks import MOST_WARPS, WARP, ballot, sum_over_block
 from ranksieve.cuda.device import THREADS, kernel
 from ranksieve.cuda.histograms import CELLS, SHARED, clear_sums, flush_sums, sum_listed
 from ranksieve.cuda.splitting import goes_left
+from ranksieve.cuda.thread_blocks import MOST_WARPS, WARP, ballot, sum_over_block
 from ranksieve.cuda.tree_tables import (
     BUFFER,
     COLUMN,

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from numba import cuda, float64, int64
 
-from ranksieve.cuda.blocks import MAXIMA, max_over_block, sum_over_block
 from ranksieve.cuda.device import kernel
+from ranksieve.cuda.thread_blocks import MAXIMA, max_over_block, sum_over_block
 from ranksieve.cuda.tree_tables import (
     COUNT_BITS,
     EXACT_ROOM,
@@ -26,7 +26,7 @@ from ranksieve.kernels.rounding import LEAST_BITS, fitting_shift, packed_shift
 shift_of, packed_shift_of = cuda.jit(device=True)(fitting_shift), cuda.jit(device=True)(packed_shift)
 
 
-class Sums(NamedTuple):
+class ExtentSums(NamedTuple):
     """Parts of one array: the largest values, as floats and as bits, sums, and factors, as floats and as bits."""
 
     largest: Any

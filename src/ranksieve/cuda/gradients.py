@@ -10,7 +10,7 @@ from numba import cuda
 from ranksieve.cuda.device import SIMULATED, THREADS, empty, kernel, n_multiprocessors, upload
 from ranksieve.cuda.lambdas import NEAR, NEAR_BYTES, Space, far_lambdas, near_lambdas
 from ranksieve.cuda.losses import Documents, NoisyPairs, cross_entropies, document_at, noisy_lambdas, residuals
-from ranksieve.cuda.pairs import Metric
+from ranksieve.cuda.pairs import ListMetric
 from ranksieve.kernels.counter_random import step_key
 from ranksieve.kernels.lambdas import NDCG
 
@@ -88,7 +88,7 @@ class Lambdas(ListGradients):
 
     def run(self, documents: Documents, longest: int, ideals: Any, out: Any, step: int) -> None:
         n_lists, n_docs, is_near = len(documents.offsets) - 1, len(out[0]), longest <= NEAR
-        metric = Metric(self._kind, self._normalize, ideals, self._by_rank)
+        metric = ListMetric(self._kind, self._normalize, ideals, self._by_rank)
         room = -(-longest // 64) * 64
         space = self._work(1 if is_near else n_docs, n_docs, n_lists, documents.listed)
         if is_near:

@@ -22,7 +22,7 @@ from ranksieve.cuda.device import (
 )
 from ranksieve.cuda.histograms import CELLS
 from ranksieve.cuda.planning import plan_round
-from ranksieve.cuda.searching import search, search_with_hess
+from ranksieve.cuda.split_search import search, search_with_hess
 from ranksieve.cuda.splitting import COLUMNS
 from ranksieve.cuda.tree_tables import (
     HESS_BITS,
@@ -36,11 +36,11 @@ from ranksieve.cuda.tree_tables import (
     N_SETTINGS,
     WITH_HESS,
     Features,
-    Found,
-    Nodes,
+    FoundCuts,
     Plan,
     Rows,
-    Settings,
+    TreeNodes,
+    TreeSettings,
     Work,
 )
 
@@ -72,7 +72,7 @@ class TreeSpace:
 
 
 class SearchedNodes(NamedTuple):
-    """The nodes of a tree as they come from the device, see `tree_tables.Nodes`."""
+    """The nodes of a tree as they come from the device, see `tree_tables.TreeNodes`."""
 
     numbers: np.ndarray
     totals: np.ndarray
@@ -103,11 +103,11 @@ class Growth:
         self._sent = PinnedArray(2 * N_SETTINGS, np.int64)
         numbers = self._sent.there
         bits = numbers[N_SETTINGS:]
-        self._settings = Settings(numbers[:N_SETTINGS], bits.view(np.float64), bits)
+        self._settings = TreeSettings(numbers[:N_SETTINGS], bits.view(np.float64), bits)
         self._work = self._allocate()
         self._lately = deque([FIRST_ROUNDS], maxlen=8)  # rounds of the last trees
         extent = empty(10, np.int64)
-        self._extent = extents.Sums(
+        self._extent = extents.ExtentSums(
             extent[:2].view(np.float64), extent[:2], extent[2:6], extent[6:].view(np.float64), extent[6:]
         )
 
@@ -125,10 +125,10 @@ class Growth:
             numbers=parts.numbers, tasks=zeros(MOST_TASKS, N_FIELDS), cursors=zeros(MOST_TASKS, 2, dtype=np.int32),
             leaves=zeros(self._max_leaves, dtype=np.int32),
         )  # fmt: skip
-        found = Found(
+        found = FoundCuts(
             gains=zeros(MOST_TASKS, 2, self._searches, dtype=np.float64), cuts=zeros(MOST_TASKS, 2, self._searches, 6)
         )
-        nodes = Nodes(
+        nodes = TreeNodes(
             totals=parts.totals, hess_totals=parts.hess_totals, limits=zeros(most, 2, dtype=np.float64),
             depths=zeros(most), bounds=parts.bounds, slots=zeros(most), children=parts.children, found=parts.found,
             gains=zeros(most, dtype=np.float64), cuts=parts.cuts, sums=parts.sums,

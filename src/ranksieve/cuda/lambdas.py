@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from numba import cuda, float64, int32
 
-from ranksieve.cuda.blocks import MAXIMA, MOST_WARPS, add_over_block, max_over_block, rank_flags
 from ranksieve.cuda.device import Kernel, shared
 from ranksieve.cuda.losses import document_at
-from ranksieve.cuda.pairs import TOTALS, List, Scale, Swap, add_pairs
-from ranksieve.cuda.ranking import BUCKETS, FEW, list_chosen, order_chosen
+from ranksieve.cuda.pairs import TOTALS, List, PairScale, Swap, add_pairs
+from ranksieve.cuda.ranking import list_chosen, order_chosen, selection_space
+from ranksieve.cuda.thread_blocks import add_over_block, max_over_block, rank_flags
 from ranksieve.kernels import lambdas as cpu
 from ranksieve.kernels.lambdas import FURTHEST, NDCG
 
@@ -60,7 +60,7 @@ def load_list(documents, docs, first, copied, maxima):
 def rank_list(docs, depth, highest, counts, work):
     """Ranks up to `depth`; the powers of all scores."""
     list_chosen(docs.scores, docs.n, depth, docs.places, 0, counts, work)
-    order_chosen(docs.scores, docs.places, depth, docs.order, work[5])
+    order_chosen(docs.scores, docs.places, depth, docs.order, work)
     for rank in range(cuda.threadIdx.x, depth, cuda.blockDim.x):
         place = docs.order[rank]
         docs.ranks[place] = rank + 1
@@ -155,15 +155,8 @@ def _lambda_kernel(near: bool) -> Kernel:
     def lambdas(metric, documents, space, room, grad, hess):
         """λ and w of every list, at its places."""
         box = cuda.shared.array(2, int32)
-        counts = cuda.shared.array(MOST_WARPS, int32)
-        buckets = cuda.shared.array(BUCKETS, int32)
-        found = cuda.shared.array(3, int32)
-        places_of_few = cuda.shared.array(FEW, int32)
-        cut = cuda.shared.array(1, float64)
-        maxima = cuda.shared.array(MAXIMA, float64)
-        few = cuda.shared.array(FEW, float64)
+        counts, work = selection_space()
         totals = cuda.shared.array(TOTALS, float64)
-        work = buckets, found, places_of_few, cut, maxima, few
         q = cuda.blockIdx.x
         first = documents.offsets[q]
         n = documents.offsets[q + 1] - first
@@ -175,9 +168,9 @@ def _lambda_kernel(near: bool) -> Kernel:
             docs = near_list(n, room, cuda.shared.array(0, float64), cuda.shared.array(0, int32))
         else:
             docs = far_list(documents, space, first, n, grad, hess)
-        highest, lowest = load_list(documents, docs, first, near or documents.listed, maxima)
+        highest, lowest = load_list(documents, docs, first, near or documents.listed, work[4])
         depth = min(len(metric.by_rank), n)
-        scale = Scale(1.0 / metric.ideals[q], highest != -lowest, highest + lowest < FURTHEST)
+        scale = PairScale(1.0 / metric.ideals[q], highest != -lowest, highest + lowest < FURTHEST)
         rank_list(docs, depth, highest, counts, work)
         swap = swap_of(metric, docs, space, q, first, depth, box)
         n_heads = find_heads(docs, counts)

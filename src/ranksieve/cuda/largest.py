@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numba import cuda, int32, int64
 
-from ranksieve.cuda.blocks import MOST_WARPS, rank_flags, sum_over_block
 from ranksieve.cuda.device import SIMULATED, THREADS, empty, kernel, n_multiprocessors, upload
 from ranksieve.cuda.ranking import BUCKETS, find_bucket
 from ranksieve.cuda.sorting import SORT_THREADS, start_parts
+from ranksieve.cuda.thread_blocks import MOST_WARPS, rank_flags, sum_over_block
 
 TOP, DRAWN, EQUAL = 1, 2, 4  # marks
 CHOSEN = TOP | DRAWN

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from numba import cuda, float64, int32, uint64
+from numba import cuda, float64, uint64
 
-from ranksieve.cuda.blocks import MAXIMA, MOST_WARPS, add_over_block, max_over_block
 from ranksieve.cuda.device import kernel, shared
-from ranksieve.cuda.ranking import BUCKETS, FEW, list_chosen, order_chosen
+from ranksieve.cuda.ranking import list_chosen, order_chosen, selection_space
+from ranksieve.cuda.thread_blocks import MAXIMA, MOST_WARPS, add_over_block, max_over_block
 from ranksieve.kernels import counter_random
 from ranksieve.kernels.lambdas import FURTHEST
 
@@ -118,14 +118,7 @@ def add_neighbors(documents, pairs, first, n_best, rank, scale, grad, hess):
 @kernel
 def noisy_lambdas(documents, pairs, key, grad, hess):
     """Gradients of YetiLoss; a thread has a rank of a noisy order, and with it one document."""
-    counts = cuda.shared.array(MOST_WARPS, int32)
-    buckets = cuda.shared.array(BUCKETS, int32)
-    found = cuda.shared.array(3, int32)
-    places_of_few = cuda.shared.array(FEW, int32)
-    cut = cuda.shared.array(1, float64)
-    maxima = cuda.shared.array(MAXIMA, float64)
-    few = cuda.shared.array(FEW, float64)
-    work = buckets, found, places_of_few, cut, maxima, few
+    counts, work = selection_space()
     q, t = cuda.blockIdx.x, cuda.threadIdx.x
     first = documents.offsets[q]
     n = documents.offsets[q + 1] - first
@@ -143,7 +136,7 @@ def noisy_lambdas(documents, pairs, key, grad, hess):
             noisy[i] = documents.scores[row] - math.log((1.0 - u) / u)
         cuda.syncthreads()
         list_chosen(noisy, n, n_best, places, 0, counts, work)
-        order_chosen(noisy, places, n_best, pairs.order[first:], few)
+        order_chosen(noisy, places, n_best, pairs.order[first:], work)
         for rank in range(t, n_best, cuda.blockDim.x):
             add_neighbors(documents, pairs, first, n_best, rank, scale, grad, hess)
         cuda.syncthreads()

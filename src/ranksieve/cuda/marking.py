@@ -6,9 +6,9 @@ import math
 
 from numba import boolean, cuda, float64, int32, int64, uint64
 
-from ranksieve.cuda.blocks import MAXIMA, MOST_WARPS, max_over_block, rank_flags, sum_over_block
 from ranksieve.cuda.device import SIMULATED, kernel, shared
-from ranksieve.cuda.ranking import BUCKETS, FEW, ROOM, cut_list
+from ranksieve.cuda.ranking import ROOM, cut_list, selection_space
+from ranksieve.cuda.thread_blocks import MAXIMA, MOST_WARPS, max_over_block, rank_flags, sum_over_block
 from ranksieve.kernels import counter_random
 from ranksieve.kernels.counter_random import GOLDEN
 
@@ -37,18 +37,11 @@ def mark_list(values, n, k, flags, counts, work):
 @kernel(shared=8 * ROOM)
 def mark_best(values, kind, positive, offsets, n_best, space, flags):
     """Mark the `n_best[q]` negatives of each list with the best values, equal ones by place; and all positives."""
-    counts = cuda.shared.array(MOST_WARPS, int32)
-    buckets = cuda.shared.array(BUCKETS, int32)
-    found = cuda.shared.array(3, int32)
-    places_of_few = cuda.shared.array(FEW, int32)
-    cut = cuda.shared.array(1, float64)
-    maxima = cuda.shared.array(MAXIMA, float64)
-    few = cuda.shared.array(FEW, float64)
+    counts, work = selection_space()
     near = cuda.shared.array(0, float64)
     q = cuda.blockIdx.x
     first = offsets[q]
     n = offsets[q + 1] - first
-    work = buckets, found, places_of_few, cut, maxima, few
     for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
         value = values[first + i]
         value = -value if kind == LOWEST else abs(value) if kind == LARGEST else value

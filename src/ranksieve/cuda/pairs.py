@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from numba import cuda, float64
 
-from ranksieve.cuda.blocks import MOST_WARPS, WARP, add_over_warp
 from ranksieve.cuda.device import shared
+from ranksieve.cuda.thread_blocks import MOST_WARPS, WARP, add_over_warp
 from ranksieve.kernels import lambdas as cpu
 from ranksieve.kernels.lambdas import NDCG
 
@@ -24,7 +24,7 @@ TOTALS = MOST_WARPS * 2 * CHUNK
 SINGLE = 2 * CHUNK
 
 
-class Metric(NamedTuple):
+class ListMetric(NamedTuple):
     """What a pair counts by."""
 
     kind: int
@@ -59,7 +59,7 @@ class List(NamedTuple):
     order: Any  # the same, best first
 
 
-class Scale(NamedTuple):
+class PairScale(NamedTuple):
     """What the pairs of a list are scaled by."""
 
     inverse: float  # of the ideal value

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from numba import cuda, float64, int32, int64
 
-from ranksieve.cuda.blocks import WARP, exchange, place_of_largest, synchronize_warp
 from ranksieve.cuda.device import THREADS, kernel, shared
 from ranksieve.cuda.dividing import TILE_ROWS
 from ranksieve.cuda.splitting import LAST, NO_SPLIT, count_of, is_better
+from ranksieve.cuda.thread_blocks import WARP, exchange, place_of_largest, synchronize_warp
 from ranksieve.cuda.tree_tables import (
     BUFFER,
     COLUMN,

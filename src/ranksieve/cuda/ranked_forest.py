@@ -16,9 +16,9 @@ import numpy as np
 from numba import cuda, float32, float64, int32, int64, uint8, uint32
 
 from ranksieve.cuda.bins import GROUP
-from ranksieve.cuda.blocks import WARP, ballot
 from ranksieve.cuda.device import SIMULATED, Kernel, empty, kernel, most_shared, n_multiprocessors, upload
 from ranksieve.cuda.sorting import OrderBySteps
+from ranksieve.cuda.thread_blocks import WARP, ballot
 from ranksieve.dtypes import MISSING_BIN
 
 EDGES = 256

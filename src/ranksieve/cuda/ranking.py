@@ -6,13 +6,34 @@ import math
 
 from numba import cuda, float64, int32, uint32
 
-from ranksieve.cuda.blocks import MAXIMA, MOST_WARPS, WARP, add_before_in_block, ballot, max_over_block, rank_flags
 from ranksieve.cuda.device import kernel
+from ranksieve.cuda.thread_blocks import (
+    MAXIMA,
+    MOST_WARPS,
+    WARP,
+    add_before_in_block,
+    ballot,
+    max_over_block,
+    rank_flags,
+)
 
 BUCKETS = 2048
 ROOM = 6144  # documents of a list that shared memory has room for
 FEW = 256  # values that are ordered by counting, all at once
 MOST = 1.7976931348623157e308  # of finite values
+
+
+@cuda.jit(device=True)
+def selection_space():
+    """Shared memory of a block that selects the best values: `counts` of its warps, and `work`, the rest."""
+    counts = cuda.shared.array(MOST_WARPS, int32)
+    buckets = cuda.shared.array(BUCKETS, int32)
+    found = cuda.shared.array(3, int32)
+    places_of_few = cuda.shared.array(FEW, int32)
+    cut = cuda.shared.array(1, float64)
+    maxima = cuda.shared.array(MAXIMA, float64)
+    few = cuda.shared.array(FEW, float64)
+    return counts, (buckets, found, places_of_few, cut, maxima, few)
 
 
 @cuda.jit(device=True)
@@ -169,8 +190,9 @@ def list_chosen(values, n, k, out, offset, counts, work):
 
 
 @cuda.jit(device=True)
-def order_chosen(values, places, n, order, few):
+def order_chosen(values, places, n, order, work):
     """Sort chosen places of a list, best first, into `order`: each counts those before it."""
+    few = work[5]
     for i in range(cuda.threadIdx.x, min(n, FEW), cuda.blockDim.x):
         few[i] = values[places[i]]
     cuda.syncthreads()
@@ -187,20 +209,13 @@ def order_chosen(values, places, n, order, few):
 @kernel
 def best_of_lists(scores, offsets, starts, places, order):
     """The best documents of each list, best first: `starts[q + 1] - starts[q]` of them, as places in the list."""
-    counts = cuda.shared.array(MOST_WARPS, int32)
-    buckets = cuda.shared.array(BUCKETS, int32)
-    found = cuda.shared.array(3, int32)
-    places_of_few = cuda.shared.array(FEW, int32)
-    cut = cuda.shared.array(1, float64)
-    maxima = cuda.shared.array(MAXIMA, float64)
-    few = cuda.shared.array(FEW, float64)
+    counts, work = selection_space()
     q = cuda.blockIdx.x
     first = offsets[q]
     n, start = offsets[q + 1] - first, starts[q]
     k = starts[q + 1] - start
-    work = buckets, found, places_of_few, cut, maxima, few
     list_chosen(scores[first:], n, k, places[start:], 0, counts, work)
-    order_chosen(scores[first:], places[start:], k, order[start:], few)
+    order_chosen(scores[first:], places[start:], k, order[start:], work)
 
 
 @cuda.jit(device=True)
@@ -213,18 +228,11 @@ def negative_score(scores, positive, i, stop):
 @kernel(shared=8 * ROOM, registers=40)
 def choose_rows(scores, positive, offsets, starts, n_negatives, values, rows):
     """All positives of each list and its best-scored `n_negatives[q]` negatives, ascending, to `rows[starts[q]:]`."""
-    counts = cuda.shared.array(MOST_WARPS, int32)
-    buckets = cuda.shared.array(BUCKETS, int32)
-    found = cuda.shared.array(3, int32)
-    places_of_few = cuda.shared.array(FEW, int32)
-    cut = cuda.shared.array(1, float64)
-    maxima = cuda.shared.array(MAXIMA, float64)
-    few = cuda.shared.array(FEW, float64)
+    counts, work = selection_space()
     near = cuda.shared.array(0, float64)
     q, step = cuda.blockIdx.x, cuda.blockDim.x
     first, stop = offsets[q], offsets[q + 1]
     n = stop - first
-    work = buckets, found, places_of_few, cut, maxima, few
     if n <= ROOM:
         for i in range(cuda.threadIdx.x, n, 4 * step):  # four loads wait for memory together
             a = negative_score(scores, positive, first + i, stop)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numba import cuda, int32
 
-from ranksieve.cuda.blocks import MOST_WARPS, add_before_in_block
 from ranksieve.cuda.device import SIMULATED, empty, kernel, n_multiprocessors
+from ranksieve.cuda.thread_blocks import MOST_WARPS, add_before_in_block
 
 KINDS = 64 if SIMULATED else 1024  # numbers of steps that are told apart
 SORT_THREADS = 32 if SIMULATED else 256

@@ -16,50 +16,46 @@ CLOSE = 2.0**-48
 LAST = 1 << 62  # in the order among equals: no cut
 
 bounded_gain, bounded_value = shared_formula(gains.bounded_gain), shared_formula(gains.bounded_value)
-count_of, grad_of, hess_of = (
+count_of, grad_of, hess_of, hess_units = (
     shared_formula(gains.count_of),
     shared_formula(gains.grad_of),
     shared_formula(gains.hess_of),
+    shared_formula(gains.hess_units),
 )
-large_enough = shared_formula(gains.large_enough)
+large_enough, cut_terms = shared_formula(gains.large_enough), shared_formula(gains.cut_terms)
+gain_of_cut = shared_formula(gains.gain_of_cut)
 
 
 @cuda.jit(device=True)
-def least_hess(rules):
-    """The least sum of second derivatives on a side; with Newton gain, a side that has none has no gain."""
-    least = rules.min_hess
-    if rules.newton and rules.l2 <= 0.0 and least <= 0.0:
-        least = rules.hess_unit
-    return least
+def fraction_of_cut(left, left_hess, rules, terms):
+    """d² and x y of a cut with these left sums, see `kernels.gain`; 0 and 0 where it is not allowed."""
+    n, hess = count_of(left, rules) - terms.fewest, hess_units(left, left_hess, rules) - terms.least_hess
+    if n < 0 or n > terms.most_rows or hess < 0 or hess > terms.most_hess:
+        return 0.0, 0.0
+    if rules.newton:
+        above, others = hess, terms.most_hess - hess
+    else:
+        above, others = n, terms.most_rows - n
+    x, y = float64(above) * terms.unit + terms.least_weight, float64(others) * terms.unit + terms.least_weight
+    d = grad_of(left, rules) - terms.mean * x
+    return d * d, x * y
 
 
 @cuda.jit(device=True)
-def value_of_cut(left, left_hess, node, rules, bounded, sign):
-    """The gain of a cut with these left sums as a fraction, numerator and denominator; 0 and 0 where it is not allowed.
-
-    Two gains are compared by cross-multiplication, as on the CPU.
-    """
+def value_of_cut(left, left_hess, node, rules, terms, bounded, sign):
+    """What cuts of a leaf are compared by, numerator and denominator; 0 and 0 where the cut is not allowed."""
+    if not bounded:
+        return fraction_of_cut(left, left_hess, rules, terms)
     n_left, hess_left = count_of(left, rules), hess_of(left, left_hess, rules)
     n_right, hess_right = count_of(node.total, rules) - n_left, hess_of(node.total, node.hess, rules) - hess_left
-    if n_left < rules.min_docs or n_right < rules.min_docs:
-        return 0.0, 0.0
     grad_left = grad_of(left, rules)
     grad_right = grad_of(node.total, rules) - grad_left
-    if bounded:
-        return bounded_cut(grad_left, grad_right, n_left, n_right, hess_left, hess_right, node, rules, sign)
-    x, y = float64(n_left), float64(n_right)
-    if rules.newton or rules.min_hess > 0.0:
-        least = least_hess(rules)
-        if hess_left < least or hess_right < least:
-            return 0.0, 0.0
-        if rules.newton:
-            x, y = hess_left + rules.l2, hess_right + rules.l2
-    return grad_left * grad_left * y + grad_right * grad_right * x, x * y
+    return bounded_cut(grad_left, grad_right, n_left, n_right, hess_left, hess_right, node, rules, sign)
 
 
 @cuda.jit(device=True)
 def bounded_cut(grad_left, grad_right, n_left, n_right, hess_left, hess_right, node, rules, sign):
-    """The same with bounds on leaf values, like `kernels.splitting.scan_cuts_bounded`."""
+    """The gain of a cut with bounds on leaf values, like `kernels.splitting.scan_cuts_bounded`."""
     if not (large_enough(n_left, hess_left, rules) and large_enough(n_right, hess_right, rules)):
         return 0.0, 0.0
     low, high, x, y = node.low, node.high, hess_left + rules.l2, hess_right + rules.l2
@@ -70,7 +66,7 @@ def bounded_cut(grad_left, grad_right, n_left, n_right, hess_left, hess_right, n
     return gain + bounded_gain(grad_right, float64(n_right), y, rules.newton, low, high), 1.0
 
 
-class Cells(NamedTuple):
+class ColumnCells(NamedTuple):
     """Sums of 16 columns of a histogram up to each bin, and of their missing bins, in shared memory."""
 
     sums: Any
@@ -89,8 +85,8 @@ def left_hess(cells, column, split_bin, to_left):
 
 
 @cuda.jit(device=True)
-def scan_bins(cells, column, first, last, to_left, node, rules, bounded, sign, least):
-    """The first of the best cuts at bins first:last of a column, missing values right or left: gain, bin, left sum."""
+def scan_bins(cells, column, first, last, to_left, node, rules, terms, bounded, sign, least):
+    """The first of the best cuts at bins first:last of a column, missing values right or left: value, bin, left sum."""
     sums, missing = cells.sums, cells.missing[column] if to_left else int64(0)
     best_up, best_down, best_bin, best_left = least, 1.0, int32(NO_SPLIT), int64(0)
     for b in range(first, last):
@@ -98,7 +94,7 @@ def scan_bins(cells, column, first, last, to_left, node, rules, bounded, sign, l
         if b > 0 and left == sums[(b - 1) * COLUMNS + column]:
             continue  # no row has this bin: the same cut
         left += missing
-        up, down = value_of_cut(left, left_hess(cells, column, b, to_left), node, rules, bounded, sign)
+        up, down = value_of_cut(left, left_hess(cells, column, b, to_left), node, rules, terms, bounded, sign)
         if down > 0.0 and up * best_down > best_up * down:
             best_up, best_down, best_bin, best_left = up, down, int32(b), left
     return best_up / best_down, best_bin, best_left

@@ -6,11 +6,11 @@ import numpy as np
 from numba import cuda, int64, uint32
 
 from ranksieve.cuda.bins import GROUP, WORDS
-from ranksieve.cuda.blocks import sum_over_block
 from ranksieve.cuda.device import kernel, shared
 from ranksieve.cuda.extents import set_scales
 from ranksieve.cuda.histograms import CELLS, SHARED, cell_of, clear_sums, flush_sums, sum_rows
 from ranksieve.cuda.splitting import NO_SPLIT, count_of
+from ranksieve.cuda.thread_blocks import sum_over_block
 from ranksieve.cuda.tree_tables import (
     COUNT_BITS,
     GRAD_A,

@@ -13,7 +13,7 @@ MOST_TASKS = 3 if SIMULATED else 8  # nodes that are divided in a round
 MOST_LEAVES = 1024  # of a tree on a GPU
 MOST_AHEAD = 32  # nodes that are divided before it is known that the tree splits them
 
-# the numbers of a tree, `Settings.numbers`; as many more are floats
+# the numbers of a tree, `TreeSettings.numbers`; as many more are floats
 COUNT_BITS, HESS_BITS, MIN_DOCS, NEWTON, MAX_DEPTH, KEY, N_ROWS, N_SIGNS, EXACT_ROOM, GRAD_ROOM, HESS_ROOM = range(11)
 WITH_HESS = 11  # 1 where splits depend on second derivatives
 # two factors of each scale, and the unit of second derivatives, are set on the GPU
@@ -34,7 +34,7 @@ SIDE, SLOT, IS_SEARCHED = 10, 12, 14  # two of each: the node, its histogram, an
 N_FIELDS = 16
 
 
-class Settings(NamedTuple):
+class TreeSettings(NamedTuple):
     """The numbers that differ from tree to tree, on the device."""
 
     numbers: Any  # int64
@@ -73,14 +73,14 @@ class Plan(NamedTuple):
     leaves: Any  # int32: the node of each leaf
 
 
-class Found(NamedTuple):
+class FoundCuts(NamedTuple):
     """What a search finds: for each task and side the best cut of every 16 columns."""
 
     gains: Any  # task, side, columns
     cuts: Any  # task, side, columns, 6: column, bin, missing left, the two left sums, order among equals
 
 
-class Nodes(NamedTuple):
+class TreeNodes(NamedTuple):
     """The root, and the two sides of every node that is divided."""
 
     totals: Any  # packed sums
@@ -92,7 +92,7 @@ class Nodes(NamedTuple):
     children: Any  # the left child, the right one follows; 0: not divided
     found: Any  # gain of the best cut
     gains: Any  # what that gains over the node as it is
-    cuts: Any  # the best cut, as in `Found`, without its order
+    cuts: Any  # the best cut, as in `FoundCuts`, without its order
     sums: Any  # exact sums of gradients and of second derivatives, of nodes that are not divided
 
 
@@ -102,8 +102,8 @@ class Work(NamedTuple):
     hist: Any  # slot, group, bin, column
     hess_hist: Any  # the same of second derivatives that are summed on their own, or one number
     plan: Plan
-    found: Found
-    nodes: Nodes
+    found: FoundCuts
+    nodes: TreeNodes
 
 
 @cuda.jit(device=True)

@@ -18,12 +18,13 @@ import threading
 import weakref
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,11 +32,13 @@ from ranksieve.dtypes import BIN
 from ranksieve.errors import DataError
 from ranksieve.text_formats import file_size
 
+T = TypeVar("T")
 FORMAT = "ranksieve bins 1"
 NOTE = "note.json"
 CHECKSUMS = "checksums"
 BLOCK_BYTES = 1 << 24  # that are read at a time
 BLOCK_ROWS = 1 << 17  # at most
+SMALL_BYTES = 1 << 22  # that one thread reads and works on: they are still in the cache of the CPU after reading
 MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # Python 3.10 has no name for it
 NEAR_BYTES = 1 << 16  # a gap up to this is read rather than skipped: a seek of a fast disk takes as long
 
@@ -105,40 +108,62 @@ class BinFile:
         """Fill an array with the rows from `first` on."""
         flat = out.reshape(-1).data
         n_read = 0
+        while n_read < len(flat):
+            n = self._read_at(first * self.width + n_read, flat[n_read:])
+            if not n:
+                raise self._cut_short()
+            n_read += n
         with self._lock:
-            self._file.seek(first * self.width)
-            while n_read < len(flat):
-                n = self._file.readinto(flat[n_read:])
-                if not n:
-                    raise self._cut_short()
-                n_read += n
-        self.bytes_read += n_read
+            self.bytes_read += n_read
         return out
+
+    def _read_at(self, place: int, out: memoryview) -> int | None:
+        """Read bytes from a place on; returns how many were read."""
+        if sys.platform == "linux":
+            return os.preadv(self._file.fileno(), [out], place)  # of several threads at a time
+        with self._lock:
+            self._file.seek(place)
+            return self._file.readinto(out)
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         """Rows start:stop, as of an array."""
         return self.read(rows.start, np.empty((rows.stop - rows.start, self.width), BIN))
 
-    def blocks(self, parts: int = 1) -> Iterator[tuple[int, np.ndarray]]:
-        """All rows in blocks, or in parts of them, each with the number of its first row; the next is read meanwhile.
+    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+        """All rows in blocks, each with the number of its first row; the next is read meanwhile.
 
         The memory of a block is used again.
         """
-        rows = max(1, block_rows(self.width) // parts)
-        space = np.empty((2, min(rows, self.n_rows), self.width), BIN)
+        for first, block, _ in self._visit(lambda first, bins: None, 1, block_rows(self.width)):
+            yield first, block
+
+    def visit(self, work: Callable[[int, np.ndarray], T], threads: int) -> Iterator[tuple[int, np.ndarray, T]]:
+        """All rows in small blocks, each with the number of its first row, and with what `work` returned for the two.
+
+        Threads read the next blocks and work on them meanwhile. The memory of a block is used again.
+        """
+        rows = min(SMALL_BYTES, 2 * BLOCK_BYTES // (threads + 1)) // self.width
+        return self._visit(work, threads, max(1, min(rows, block_rows(self.width))))
+
+    def _visit(
+        self, work: Callable[[int, np.ndarray], T], threads: int, rows: int
+    ) -> Iterator[tuple[int, np.ndarray, T]]:
+        space = np.empty((threads + 1, min(rows, self.n_rows), self.width), BIN)
         starts = range(0, self.n_rows, rows)
 
-        def fetch(number: int) -> np.ndarray:
+        def fetch(number: int) -> tuple[int, np.ndarray, T]:
             first = starts[number]
-            return self.read(first, space[number % 2, : min(rows, self.n_rows - first)])
+            bins = self.read(first, space[number % len(space), : min(rows, self.n_rows - first)])
+            return first, bins, work(first, bins)
 
-        with ThreadPoolExecutor(1) as pool:
-            coming = pool.submit(fetch, 0)
-            for number, first in enumerate(starts):
-                block = coming.result()
-                if number + 1 < len(starts):
-                    coming = pool.submit(fetch, number + 1)
-                yield first, block
+        with ThreadPoolExecutor(threads) as pool:
+            coming = deque(pool.submit(fetch, number) for number in range(min(threads, len(starts))))
+            while coming:
+                ready = coming.popleft().result()
+                number = ready[0] // rows + threads
+                if number < len(starts):
+                    coming.append(pool.submit(fetch, number))
+                yield ready
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Some rows, ascending. Rows near each other are read together."""

@@ -35,8 +35,9 @@ class Encoder:
     [nan, 0.0]
     """
 
-    def __init__(self, names: Sequence[str] = (), *, fixed: bool = False) -> None:
+    def __init__(self, names: Sequence[str] = (), *, fixed: bool = False, feature: str = "a feature") -> None:
         self.names = list(names)
+        self._feature = feature  # in messages
         self._numbers = {name: number for number, name in enumerate(self.names)}
         self._fixed = fixed
         self._missing = self._numbers.get("", np.nan)
@@ -83,7 +84,7 @@ class Encoder:
             return self._missing
         if name not in self._numbers and not self._fixed:
             if len(self.names) == MOST:
-                raise DataError(f"a feature has more than {MOST:,} categories; leave it out")
+                raise DataError(f"{self._feature} has more than {MOST:,} categories; leave it out")
             self._numbers[name] = len(self.names)
             self.names.append(name)
         return self._numbers.get(name, np.nan)
@@ -136,7 +137,10 @@ class Categorical:
             return {name: self._known(name, columns[name], names, place) for name, names in wanted.items()}
         named = self.names(columns, place)
         found = [name for name, kind in columns.items() if name in named or pa.types.is_dictionary(kind)]
-        return {name: None if is_number(columns[name]) else self.encoders.setdefault(name, Encoder()) for name in found}
+        texts = [name for name in found if not is_number(columns[name])]
+        for name in texts:
+            self.encoders.setdefault(name, Encoder(feature=f"{place}: feature {name!r}"))
+        return {name: self.encoders[name] if name in texts else None for name in found}
 
     @staticmethod
     def _known(name: str, kind: pa.DataType, names: Sequence[str], place: str) -> Encoder | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve.data.categories import Categorical, categorical_text
+from ranksieve.data.features import order_by_number
 from ranksieve.errors import DataError, param
 from ranksieve.text_formats import some_of
 
@@ -122,7 +123,8 @@ class ReadOptions:
     needed
         Columns that must exist. Without labels all are 0; without query ids all documents are of one query.
     wanted
-        The features of a model. If a table has all of them, others are left out, and the order is the model's.
+        The features of a model. If a table has all of them, others are left out, and the order is the model's. Columns
+        that have numbers are put in the order of these for a model whose features have numbers.
     absent
         The value of features that a line of LETOR text does not name.
     """
@@ -168,9 +170,11 @@ class ReadOptions:
                     f"{place}: no column is named {part!r}, which is to be ignored; it has: {some_of(names)}"
                 )
         others = {*found.values(), *RESERVED}  # a second column `label` would leak the target
-        return tuple(
+        features = tuple(
             name for name in names if name not in others and not any(fnmatchcase(name, part) for part in ignored)
         )
+        by_number = order_by_number(features, self.wanted)
+        return features if by_number is None else tuple(features[number] for number in by_number)
 
 
 class SpooledPath(str):

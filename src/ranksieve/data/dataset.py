@@ -16,6 +16,7 @@ from ranksieve.data.features import (
     choose_features,
     default_names,
     feature_number,
+    order_by_number,
     same_features,
     to_float,
 )
@@ -235,12 +236,18 @@ class Dataset(Described):
         warn_of_unknown(name, self.source, names, (int(counts[met].sum()), int(counts.sum())))
 
     def _reordered(self, names: Sequence[str]) -> Dataset:
-        if self.feature_names == tuple(names) or set(self.feature_names) != set(names):
+        if set(self.feature_names) == set(names):
+            numbers = {name: number for number, name in enumerate(self.feature_names)}
+            columns = [numbers[name] for name in names]
+        elif (by_number := order_by_number(self.feature_names, names)) is not None:
+            columns = by_number.tolist()
+        else:
             return self
-        numbers = {name: number for number, name in enumerate(self.feature_names)}
-        columns = [numbers[name] for name in names]
+        if columns == list(range(self.n_features)):
+            return self
         first = None if self.first_stage is None else columns.index(self.first_stage)
-        info = replace(self.info, feature_names=tuple(names), first_stage=first)
+        ordered = tuple(self.feature_names[number] for number in columns)
+        info = replace(self.info, feature_names=ordered, first_stage=first)
         return replace(self, features=self.features[:, columns], info=info)
 
     def with_rows(self, lists: Lists, rows: np.ndarray) -> Dataset:

@@ -7,20 +7,22 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
+from numba import get_num_threads
 
 from ranksieve.data.bin_file import BinFile
 from ranksieve.dtypes import BIN, ROW
+from ranksieve.kernels.copy_bytes import take_rows
 from ranksieve.kernels.row_slots import ABSENT, N_FREE, REQUESTED, Slots, copy_rows, give_slots, renew_slots
 from ranksieve.kernels.traverse_binned import RowBins
 
 WHOLE_SHARE = 0.25  # rows that cost more than this share of the whole file are read with the whole file
 CHOSEN_SHARE = 0.5  # the same for rows that were just chosen: reading the whole file mostly brings no others
 WHOLE_BYTES = 26  # of a document more than usual, while a tree is grown on all of them: gradients
-SCORED_PARTS = 4  # of a block that are scored one by one: 4 MiB are still in the cache of the CPU after reading
 PART_ROWS = 1 << 18  # slots that are worked on at a time
-SAMPLE = 256  # rows of a block from which it is found how high priorities are
+SAMPLE = 64  # rows of a block from which it is found how high priorities are
 RECENT = 8  # blocks whose samples count: queries differ
 SPARE_SHARE = 0.0625  # of the memory for rows, which stays free for rows that are needed before the file is read again
+COPIED_SHARE = 0.125  # of the memory for rows, at most, which copies of training rows take
 
 
 class DiskRows:
@@ -34,6 +36,7 @@ class DiskRows:
         self.file, self._room = file, room
         self.slots = np.full(self.file.n_rows, ABSENT, np.int32)
         self._taken = np.empty(0, ROW)  # the training rows of the last tree
+        self._n_copied = 0  # slots that stay unused, because the copies of training rows take their memory
 
     @cached_property
     def _matrix(self) -> np.ndarray:
@@ -51,12 +54,12 @@ class DiskRows:
 
     def fits(self, n_rows: int) -> bool:
         """Whether so many rows can be in memory at a time."""
-        return n_rows <= self.room
+        return n_rows <= int((1.0 - SPARE_SHARE) * len(self._matrix))
 
     @property
     def room(self) -> int:
-        """How many rows can be in memory at a time, beside others that are needed now and then."""
-        return int((1.0 - SPARE_SHARE) * len(self._matrix))
+        """How many rows are in memory after `refill`, beside others that are needed now and then."""
+        return int((1.0 - SPARE_SHARE) * (len(self._matrix) - self._n_copied))
 
     def load_requested(self, n: int) -> bool:
         """`load` the n rows that a kernel has marked as requested; if False, `refill` is next."""
@@ -90,7 +93,23 @@ class DiskRows:
         self._taken = rows
         if not self.load(rows):
             self.refill(rows)
-        return np.take(self._matrix, self.slots[rows], axis=0)
+        self._reserve_copy(len(rows))
+        return take_rows(self._matrix, self.slots[rows])
+
+    def _reserve_copy(self, n_rows: int) -> None:
+        """Leave slots unused for a copy of so many rows, if they are free."""
+        most = min(n_rows, int(COPIED_SHARE * len(self._matrix)))
+        more = min(most - self._n_copied, int(self._slots.state[N_FREE]))
+        if more > 0:
+            self._n_copied += more
+            self._slots.state[N_FREE] -= more
+
+    def _release_copy(self, n_rows: int) -> None:
+        """Use the slots for copies again if so many rows need them."""
+        fewer = min(self._n_copied, n_rows - (len(self._matrix) - self._n_copied))
+        if fewer > 0:
+            self._n_copied -= fewer
+            self._slots.state[N_FREE] += fewer
 
     def buffer(self) -> np.ndarray:
         """Memory for other rows while a tree is grown on all; none of the rows is in memory then."""
@@ -100,7 +119,7 @@ class DiskRows:
     def _clear(self) -> None:
         """No row is in memory."""
         self.slots.fill(ABSENT)
-        self._slots.state[:] = ABSENT, len(self._matrix), 0
+        self._slots.state[:] = ABSENT, len(self._matrix) - self._n_copied, 0
 
     def refill(
         self,
@@ -113,29 +132,32 @@ class DiskRows:
         With `rows`, the last training rows if there is room for them, and those other rows whose `priority` is
         largest: a number for each of the rows first:last, negative infinity for rows that are not needed. Without it,
         rows that are in memory stay there if there is room for them. `on_block` gets every block with the number of its
-        first row before that.
+        first row before that. Several threads call these two.
         """
         wanted = np.union1d(rows, self._taken) if len(rows) + len(self._taken) <= self.room else rows
+        self._release_copy(len(wanted))
         if np.count_nonzero(self.slots[wanted] < 0) > self._slots.state[N_FREE]:
             self._clear()
-        n_missing, n_near = int(np.count_nonzero(self.slots[wanted] < 0)), self.room - len(wanted)
+        n_missing, n_near = int(np.count_nonzero(self.slots[wanted] < 0)), max(self.room - len(wanted), 0)
         recent: deque[np.ndarray] = deque(maxlen=RECENT)  # priorities of some rows of the last blocks
-        for first, bins in self.file.blocks(SCORED_PARTS):
-            last = first + len(bins)
+
+        def work(first: int, bins: np.ndarray) -> np.ndarray:
             if on_block is not None:
                 on_block(first, bins)
-            low, high = map(int, np.searchsorted(wanted, np.array([first, last], wanted.dtype)))
-            if priority is None:
-                values, lowest, n = np.where(self.slots[first:last] >= 0, 0.0, -np.inf), 0.0, len(bins)
-            else:
-                values, n = priority(first, last), n_near
-                recent.append(values[:: 1 + len(values) // SAMPLE])
-                lowest = _lowest_of_largest(np.concatenate(recent), n_near / (self.file.n_rows - first))
+            last = first + len(bins)
+            return np.where(self.slots[first:last] >= 0, 0.0, -np.inf) if priority is None else priority(first, last)
+
+        for first, bins, values in self.file.visit(work, get_num_threads()):
+            low, high = map(int, np.searchsorted(wanted, np.array([first, first + len(bins)], wanted.dtype)))
+            lowest, n = 0.0, len(bins)
+            if priority is not None:
+                recent.append(values[:: 1 + len(values) // SAMPLE].copy())
+                lowest, n = _lowest_of_largest(np.concatenate(recent), n_near / (self.file.n_rows - first)), n_near
             values[wanted[low:high] - first] = np.inf
             new = np.empty(len(bins), ROW)
             n_new, n_wanted, n_kept = renew_slots(first, values, lowest, n, n_missing, self._slots, new)
-            n_missing, n_near, new = n_missing - n_wanted, n_near - n_kept, new[:n_new]
-            copy_rows(bins, first, new, self.slots, self._matrix)
+            n_missing, n_near = n_missing - n_wanted, n_near - n_kept
+            copy_rows(bins, first, new[:n_new], self.slots, self._matrix)
 
 
 def _lowest_of_largest(values: np.ndarray, share: float) -> float:

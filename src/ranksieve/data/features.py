@@ -14,6 +14,7 @@ from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError, did_you_mean, param
 from ranksieve.text_formats import counted, read_signs, some_of
 
+NUMBERED = re.compile(r"(\D*)(\d{1,9})", re.ASCII)  # letters, or none, and a number
 RELATIVE = "relative."  # in front of the name of a feature that is scaled within every list
 
 
@@ -102,12 +103,61 @@ def is_dense(name: str) -> bool:
 def same_features(given: Sequence[str], expected: Sequence[str]) -> bool:
     """Whether features are those of the training data in the same order; those without names are matched by number.
 
-    Such are `f1`, `f2`, … of LETOR, LightGBM's `Column_0`, …, and 0, 1, … of pandas.
+    Such are `f1`, `f2`, … of LETOR, LightGBM's `Column_0`, …, and 0, 1, … of pandas. A name of one of them must not be
+    that of another one, nor may the others have numbers in another order.
+
+    Examples
+    --------
+    >>> same_features(["bm25", "length"], ["f1", "f2"]), same_features(["f2", "length"], ["f1", "f2"])
+    (True, False)
     """
     given, expected = tuple(given), tuple(expected)
-    numbers = range(len(given))
-    unnamed = {default_names(len(given)), *(tuple(f"{start}{n}" for n in numbers) for start in ("Column_", ""))}
-    return len(given) == len(expected) and (given == expected or bool(unnamed & {given, expected}))
+    if len(given) != len(expected) or given == expected:
+        return given == expected
+    if not (_is_unnamed(given) or _is_unnamed(expected)):
+        return False
+    ours, theirs = numbers_of(given), numbers_of(expected)
+    in_order = [numbers is None or (np.diff(numbers) > 0).all() for numbers in (ours, theirs)]
+    if ours is not None and theirs is not None:
+        return all(in_order)
+    places = {name: place for place, name in enumerate(expected)}
+    return all(in_order) and all(places.get(name, place) == place for place, name in enumerate(given))
+
+
+def _is_unnamed(names: tuple[str, ...]) -> bool:
+    numbers = range(len(names))
+    return names == default_names(len(names)) or any(
+        names == tuple(f"{start}{n}" for n in numbers) for start in ("Column_", "")
+    )
+
+
+def numbers_of(names: Sequence[str]) -> np.ndarray | None:
+    """The numbers of features that have nothing else, all from 0 or from 1 on in any order, after the same letters.
+
+    Examples
+    --------
+    >>> numbers_of(["f3", "f1", "f2"]).tolist(), numbers_of(["1", "0"]).tolist(), numbers_of(["f2", "bm25"])
+    ([3, 1, 2], [1, 0], None)
+    """
+    parts = [NUMBERED.fullmatch(name) for name in names]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts) or len({part[1] for part in found}) > 1:
+        return None
+    numbers = np.array([int(part[2]) for part in found], np.int64)
+    first = min(numbers.min(initial=1), 1)
+    return numbers if np.array_equal(np.sort(numbers), np.arange(first, first + len(numbers))) else None
+
+
+def order_by_number(given: Sequence[str], expected: Sequence[str]) -> np.ndarray | None:
+    """The columns in the order of their numbers, where both have numbers; None where they are in that order, or named.
+
+    Examples
+    --------
+    >>> order_by_number(["2", "1", "3"], ["f1", "f2", "f3"]).tolist()
+    [1, 0, 2]
+    """
+    numbers = numbers_of(given) if len(given) == len(expected) and _is_unnamed(tuple(expected)) else None
+    return None if numbers is None or (np.diff(numbers) > 0).all() else np.argsort(numbers)
 
 
 def infinite_feature(source: str, name: str, row: int) -> DataError:
@@ -139,7 +189,7 @@ def check_feature_names(given: Sequence[str], expected: Sequence[str], source: s
 
 
 def match_features(given: Sequence[str], expected: Sequence[str], source: str) -> np.ndarray | None:
-    """The columns that hold the expected features, by name; None if all are in the expected order already.
+    """The columns that hold the expected features, by name or number; None if all are in the expected order already.
 
     Examples
     --------
@@ -147,10 +197,12 @@ def match_features(given: Sequence[str], expected: Sequence[str], source: str) -
     [1, 0]
     """
     columns = {name: number for number, name in enumerate(given)}
-    if columns.keys() != set(expected) or list(given) == list(expected):
+    if columns.keys() == set(expected) and list(given) != list(expected):
+        return np.array([columns[name] for name in expected])
+    by_number = order_by_number(given, expected)
+    if by_number is None:
         check_feature_names(given, expected, source)
-        return None
-    return np.array([columns[name] for name in expected])
+    return by_number
 
 
 def feature_number(feature: int | str | None, names: Sequence[str]) -> int | None:

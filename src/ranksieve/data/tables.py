@@ -11,7 +11,7 @@ import scipy.sparse
 
 from ranksieve.data.categories import Categorical, Encoder, is_number, kind_text
 from ranksieve.data.feature_columns import FeatureColumns
-from ranksieve.data.features import to_float
+from ranksieve.data.features import order_by_number, to_float
 from ranksieve.data.list_columns import ListColumns, count_values, is_list
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParamName, param
@@ -124,6 +124,8 @@ def _split_columns(
         columns = dict(zip(table.schema.names, table.columns, strict=True))
     if wanted is not None and set(wanted) <= set(columns):
         columns = {name: columns[name] for name in wanted}
+    elif wanted is not None and (by_number := order_by_number(list(columns), wanted)) is not None:
+        columns = {name: columns[name] for name in np.array(list(columns))[by_number].tolist()}
     if n_rows == 0 or not columns:
         raise DataError(
             f"the table has {n_rows} rows and {len(columns)} feature columns; expected at least one of each"

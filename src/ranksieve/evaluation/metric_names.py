@@ -85,7 +85,7 @@ def _definition(text: str, written: str) -> tuple[str, dict[str, Any]]:
 
 
 def _written_options(text: str, name: str, written: str, as_ir_measures: bool) -> dict[str, Any]:
-    """Options in the brackets of a name: `p=` of RBP, and the `dcg=`, `gains=` and `rel=` of ir-measures."""
+    """Options in the brackets of a name: `ties=`, `p=` of RBP, and the `dcg=`, `gains=` and `rel=` of ir-measures."""
     options: dict[str, Any] = {}
     for option, value in _keywords(text, written).items():
         if name == "rbp" and option == "p":
@@ -94,15 +94,17 @@ def _written_options(text: str, name: str, written: str, as_ir_measures: bool) -
             options["gain"] = GAIN_OF_DCG[value]
         elif METRICS[name].gain is positive and option == "rel":
             options["rel"] = value
+        elif option == "ties":
+            options["ties"] = value
         elif as_ir_measures and option == "cutoff":
             options["k"] = value
         elif as_ir_measures and METRICS[name].is_graded and option == "gains" and _is_gain_map(value):
             options["gain"] = tuple(float(value.get(label, label)) for label in range(max(value) + 1))
         elif not (as_ir_measures and option == "judged_only" and value is False):
             raise ParameterError(
-                f"option {option}={value!r} of metric {text!r} is unknown; names may have p=… (rbp), rel=… (map, mrr, "
-                f"p, recall, rbp) and dcg={' or '.join(GAIN_OF_DCG)} (ndcg, dcg); other options are given as "
-                "parse_metric(name, option=value)"
+                f"option {option}={value!r} of metric {text!r} is unknown; names may have ties=…, p=… (rbp), rel=… "
+                f"(map, mrr, p, recall, rbp) and dcg={' or '.join(GAIN_OF_DCG)} (ndcg, dcg); other options are given "
+                "as parse_metric(name, option=value)"
             )
     return options
 
@@ -120,6 +122,20 @@ def _keywords(text: str, written: str) -> dict[str, Any]:
         raise ParameterError(
             f"the options of metric {text!r} cannot be read; they look like 'rbp(p=0.8)' or 'AP(rel=2)'"
         ) from None
+
+
+def with_ties(name: str, ties: str) -> str:
+    """The name of a metric with an order for equal scores, as `read_name` reads it.
+
+    Examples
+    --------
+    >>> with_ties("ndcg@10", "mean"), with_ties("rbp(p=0.5)", "worst")
+    ('ndcg(ties=mean)@10', 'rbp(p=0.5,ties=worst)')
+    """
+    match = _SPELLING.fullmatch(name)
+    assert match is not None
+    options = ",".join(part for part in (match["options"], f"ties={ties}") if part)
+    return f"{match['name']}({options})" + ("" if match["k"] is None else f"@{match['k']}")
 
 
 def _is_gain_map(value: Any) -> bool:

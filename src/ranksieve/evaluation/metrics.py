@@ -188,6 +188,8 @@ class Metric:
 def parse_metric(text: str | Metric | UserMetric, **options: Any) -> Metric:
     """A metric from a name such as `ndcg@10`, `map`, `rbp(p=0.5)`, or as ir-measures writes it: `nDCG@10`, `AP(rel=2)`.
 
+    Any name takes `ties`, as in `ndcg(ties=mean)@10`.
+
     Parameters
     ----------
     text

@@ -19,8 +19,8 @@ from ranksieve.experiments.read_spec import check_rules
 from ranksieve.experiments.results import CELL, EXPERIMENT, Results
 from ranksieve.experiments.run_cell import UNFINISHED, CallbackFor, run_cell, versions
 from ranksieve.experiments.spec import Cell, Spec
+from ranksieve.experiments.studies import search, studies, tuned, tuned_cells
 from ranksieve.experiments.train_cell import CELLS
-from ranksieve.experiments.tune import search, studies, tuned, tuned_cells
 from ranksieve.files import atomic_path, locked
 from ranksieve.rankers.trials import load_optuna
 

@@ -149,7 +149,12 @@ def _validation_value(cell: Cell, trained: Trained) -> float | None:
     """The validation metric of the model: of its last tree where all trees are kept."""
     info = trained.model.info
     keeps_all = cell.grows_trees and not cell.in_rounds and not cell.params.early_stopping
-    return trained.history["valid"][-1] if keeps_all else info.get("best_score")
+    if keeps_all:
+        return trained.history["valid"][-1]
+    value = info.get("best_score")
+    if value is None and cell.prune is not None:  # too few validation lists for a cross-fitted value
+        value = info["pruning"]["after"]["valid"]
+    return value
 
 
 def versions() -> dict[str, str]:

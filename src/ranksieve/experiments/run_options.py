@@ -95,16 +95,21 @@ def check_sample(sample: Mapping[str, Any], data: DataSpec) -> None:
 
 
 def prune_table(run: RunTable, others: Sequence[str]) -> dict[str, Any] | None:
-    """The run whose model is pruned, and how many of its first trees, one number or several; `others` are parameters
-    that the run sets itself.
+    """The run whose model is pruned, how many of its first trees, one number or several, and the lists that trees are
+    judged on; `others` are parameters that the run sets itself.
     """
     if run.prune is None:
         return None
     table = {"model": run.prune} if isinstance(run.prune, str) else dict(run.prune)
-    if not isinstance(table.get("model"), str) or set(table) - {"model", "first"}:
+    if not isinstance(table.get("model"), str):
         raise ParameterError(
             f"prune is {run.prune!r}; expected an earlier run's name, or {{ model = 'λ-MART', first = 500 }}"
         )
+    unknown = [key for key in table if key not in ("model", "first", "judge-on")]
+    if unknown:
+        raise ParameterError(f"prune has the unknown key {unknown[0]!r}; expected model, first or judge-on")
+    if table.setdefault("judge-on", "valid") not in ("valid", "train"):
+        raise ParameterError(f"judge-on is {table['judge-on']!r}; expected 'valid' or 'train'")
     firsts = table["first"] if isinstance(table.get("first"), list) else [table.get("first", 1)]
     if not firsts or not all(type(first) is int and first >= 1 for first in firsts):
         raise ParameterError(f"first is {table['first']!r}; expected a whole number of trees from 1")

@@ -164,9 +164,9 @@ def _pruned(cell: Cell, out: Path, data: CellData, options: TrainOptions) -> For
     forest: Forest = read_model(out, cell.model_cell)
     forest = forest.first(cell.prune.get("first", forest.n_trees))
     common: dict[str, Any] = {"valid": data.binned("valid"), "metric": metric_of(cell.params)}
-    # as in the paper: judged on the training lists, and every strategy as it is
-    common |= {"threads": options.threads, "callbacks": options.callbacks, "judge_on": "train"}
+    common |= {"threads": options.threads, "callbacks": options.callbacks, "judge_on": cell.prune["judge-on"]}
     if int(cell.params.rate * forest.n_trees + 1e-9) == 0:
         return reweight(forest, data.binned("train"), **common)
     common |= {"rate": cell.params.rate, "strategy": cell.params.strategy, **cell.strategy_params}
+    # every strategy as it is, so that they can be compared
     return prune(forest, data.binned("train"), seed=cell.seed, fallback=False, **common)

@@ -12,7 +12,7 @@ import numpy as np
 from ranksieve.data.blocks import Block, ListBuilder, Source, check_narrow, widened
 from ranksieve.data.data_file import NEEDED
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.features import check_feature_names
+from ranksieve.data.features import check_feature_names, default_names
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data, read, read_source
 from ranksieve.errors import DataError, RanksieveWarning, caller_level, param
@@ -77,8 +77,7 @@ def score_blocks(
     """
     options: dict[str, Any] = {"threads": threads} if device == "cpu" else {"threads": threads, "device": device}
     for model in models.values():
-        if source.feature_names is not None:
-            check_feature_names(source.feature_names, model.feature_names, source.path)
+        _check_names(source, model)
         check_encoder(model, source.candidates, source.path)
     width = 0
     for block in source.blocks():
@@ -103,10 +102,15 @@ def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> D
     """The documents of a file, or of one query, in memory, with the features of the model."""
     data = read_source(source, query=query)
     check_narrow(source, data.n_features, model.n_features)
-    if source.feature_names is not None:
-        check_feature_names(source.feature_names, model.feature_names, source.path)
+    _check_names(source, model)
     info = replace(data.info, feature_names=model.feature_names)
     return replace(data, features=np.asarray(fitted(data.features, name, model, source)), info=info)
+
+
+def _check_names(source: Source, model: Model) -> None:
+    """Refuse a file with other features than the model's; those of LETOR text have numbers."""
+    names = default_names(model.n_features) if source.feature_names is None else source.feature_names
+    check_feature_names(names, model.feature_names, source.path)
 
 
 def fitted(features: np.ndarray, name: str, model: Model, source: Source) -> np.ndarray:

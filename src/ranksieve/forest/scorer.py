@@ -180,7 +180,7 @@ class Scorer:
         return in_user_order(X, leaves)
 
 
-def make_columns(forest: Forest) -> tuple[quantize.Columns, quantize.Columns, np.ndarray, np.ndarray]:
+def make_columns(forest: Forest) -> tuple[quantize.ByteColumns, quantize.ByteColumns, np.ndarray, np.ndarray]:
     """Columns for float32 documents and for float64 ones, and of every split the column and its threshold's rank there.
 
     A feature with more than 254 thresholds gets several columns, and so does one that treats zeros as missing in some
@@ -210,8 +210,8 @@ def make_columns(forest: Forest) -> tuple[quantize.Columns, quantize.Columns, np
     starts = np.append(np.flatnonzero(new_column[new_value]), len(values)).astype(np.int64)
     shared = (feature[new_column], zero[new_column], values, starts)
     return (
-        quantize.Columns(*shared, *quantize.heaps_of(floor_single(values), starts), categories=categories),
-        quantize.Columns(*shared, *quantize.heaps_of(to_single(values), starts), categories=categories),
+        quantize.ByteColumns(*shared, *quantize.heaps_of(floor_single(values), starts), categories=categories),
+        quantize.ByteColumns(*shared, *quantize.heaps_of(to_single(values), starts), categories=categories),
         column,
         cut,
     )

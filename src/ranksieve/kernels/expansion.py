@@ -143,9 +143,10 @@ def describe_document(forward, firsts, doc, half, openings, slots, table, row):
 
 
 @njit(cache=True, nogil=True)
-def describe_some_expansions(first_thread, last_thread, forward, firsts, idf, lengths, mean_length, queries,
-                             candidate_starts, candidates, scores, n_threads, out):  # fmt: skip
+def describe_some_expansions(first_thread, last_thread, forward, firsts, idf, lengths, mean_length, queries, candidates,
+                             n_threads, out):  # fmt: skip
     query_starts, query_terms, query_weights = queries
+    starts, all_docs, scores = candidates
     longest = 0
     for q in range(len(query_starts) - 1):
         longest = max(longest, query_starts[q + 1] - query_starts[q])
@@ -154,9 +155,9 @@ def describe_some_expansions(first_thread, last_thread, forward, firsts, idf, le
         sums, slots = np.zeros((len(idf), 2)), np.zeros(len(idf), np.int32)
         slot_terms, table = np.empty(room, np.int32), np.empty((room, N_EXPANSION))
         openings = opening()
-        for q in range(thread, len(candidate_starts) - 1, n_threads):
-            first, stop = candidate_starts[q], candidate_starts[q + 1]
-            docs = candidates[first:stop]
+        for q in range(thread, len(starts) - 1, n_threads):
+            first, stop = starts[q], starts[q + 1]
+            docs = all_docs[first:stop]
             terms = query_terms[query_starts[q] : query_starts[q + 1]]
             weights = query_weights[query_starts[q] : query_starts[q + 1]]
             n_slots = put_query(terms, weights, idf, slots, slot_terms, table)
@@ -172,12 +173,11 @@ def describe_some_expansions(first_thread, last_thread, forward, firsts, idf, le
 
 
 @njit(cache=True, nogil=True)
-def describe_expansion(forward, firsts, idf, lengths, mean_length, queries, candidate_starts, candidates, scores,
-                       n_threads, out):  # fmt: skip
+def describe_expansion(forward, firsts, idf, lengths, mean_length, queries, candidates, n_threads, out):
     """Scores of every candidate by the query and by the expanded ones; a query's weights add up to one.
 
     `firsts` are the positions where terms of `forward` occur first, those behind the last counted as that one.
-    `queries` is (starts, terms, weights).
+    `queries` is (starts, terms, weights), `candidates` is (starts, documents, scores).
     """
-    given = forward, firsts, idf, lengths, mean_length, queries, candidate_starts, candidates, scores, n_threads, out
+    given = forward, firsts, idf, lengths, mean_length, queries, candidates, n_threads, out
     run_parts(describe_some_expansions, n_threads, given)

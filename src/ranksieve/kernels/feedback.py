@@ -97,14 +97,15 @@ def describe_candidate(forward, doc, norm, saturation, logs, sums, row):
 
 
 @njit(cache=True, nogil=True)
-def describe_some_feedback(first_thread, last_thread, forward, idf, norms, lengths, mean_length, candidate_starts,
-                           candidates, scores, n_threads, out):  # fmt: skip
+def describe_some_feedback(first_thread, last_thread, forward, idf, norms, lengths, mean_length, candidates, n_threads,
+                           out):  # fmt: skip
+    starts, all_docs, scores = candidates
     for thread in range(first_thread, last_thread):
         sums, weights = np.zeros((len(idf), N_FEEDBACK)), np.empty(max(SIZES))
         row, logs = np.empty(N_FEEDBACK), damping()
-        for q in range(thread, len(candidate_starts) - 1, n_threads):
-            first, stop = candidate_starts[q], candidate_starts[q + 1]
-            docs = candidates[first:stop]
+        for q in range(thread, len(starts) - 1, n_threads):
+            first, stop = starts[q], starts[q + 1]
+            docs = all_docs[first:stop]
             own = np.zeros((3, max(SIZES)))
             for c in range(3):
                 n = min(SIZES[c], len(docs))
@@ -129,10 +130,11 @@ def describe_some_feedback(first_thread, last_thread, forward, idf, norms, lengt
 
 
 @njit(cache=True, nogil=True)
-def describe_feedback(forward, idf, norms, lengths, mean_length, candidate_starts, candidates, scores, n_threads, out):
+def describe_feedback(forward, idf, norms, lengths, mean_length, candidates, n_threads, out):
     """Feedback features of every candidate: cosines with centroids of `SIZES`, BM25 of relevance models of `MODELS`.
 
-    A candidate that is among the best itself is compared with the centroid of the others.
+    A candidate that is among the best itself is compared with the centroid of the others. `candidates` is (starts,
+    documents, scores).
     """
-    given = forward, idf, norms, lengths, mean_length, candidate_starts, candidates, scores, n_threads, out
+    given = forward, idf, norms, lengths, mean_length, candidates, n_threads, out
     run_parts(describe_some_feedback, n_threads, given)

@@ -16,7 +16,8 @@ from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.splitting import NO_SPLIT, improve_split
 
-FEW_ROWS = 512  # up to this size, a leaf's rows stay in the cache from one group of columns to the next
+FEW_ROWS = 512  # up to this size, a leaf's rows stay in the cache from one block of columns to the next
+BLOCK = 4 * LANES  # columns that are summed and searched together then: a cache line, or two, of a row's bins
 
 
 class GrowState(NamedTuple):
@@ -211,7 +212,7 @@ def join_parts(state, gains, cuts):
 @njit(cache=True, nogil=True, error_model="numpy")
 def search_some_columns(first_part, last_part, rows, state, columns, rules, start, stop, hist, spare, gains, cuts):
     borders, smaller = columns.borders, state.slots[state.pair[0]]
-    step = LANES if stop - start <= FEW_ROWS else rows.bins.shape[1]
+    step = BLOCK if stop - start <= FEW_ROWS else rows.bins.shape[1]
     for part in range(first_part, last_part):
         for first in range(borders[part], borders[part + 1], step):
             last = min(first + step, borders[part + 1])

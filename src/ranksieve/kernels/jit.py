@@ -25,6 +25,17 @@ LONGEST_WAIT = 60.0  # seconds in which another process may compile a kernel
 UNUSED: dict[str, Any] = {"no_cfunc_wrapper": True}  # code that nobody calls takes time to compile
 
 
+class KernelIndex(IndexDataCacheFile):
+    """The signatures of a kernel that are on disk."""
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            found: dict[Any, str] = super()._load_index()
+        except (AttributeError, ImportError):  # a signature has a tuple whose class was renamed or moved since
+            return {}
+        return found
+
+
 class KernelCache(FunctionCache):
     """The compiled code of one kernel on disk.
 
@@ -35,7 +46,7 @@ class KernelCache(FunctionCache):
     def __init__(self, function: Any, suffix: str = "") -> None:
         super().__init__(function)
         base = self._cache_file._index_name.removesuffix(".nbi") + suffix
-        files: Any = IndexDataCacheFile(self._cache_path, base, None)
+        files: Any = KernelIndex(self._cache_path, base, None)
         self._cache_file = files
         self._locks: list[tuple[Path, int]] = []
         # several processes may compile: Numba only counts, and two signatures could get one file

@@ -45,7 +45,7 @@ def parse_matrix(buffer, i, powers, values):
     """The numbers of `[[1, null], [2.5, 3]]` at i: where it ends, and how many rows and numbers it has.
 
     0 rows stand for anything else than rows of equal length, and for numbers whose float32 is in doubt. The buffer ends
-    with a character that is part of no number, so a scan that stops there needs no other bound.
+    with a character that is neither white space nor part of a number, so a scan that stops there needs no other bound.
     """
     n_rows, n_values, width = 0, 0, 0
     if byte_at(buffer, i) != OPEN:

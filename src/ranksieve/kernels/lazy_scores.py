@@ -5,7 +5,8 @@ leaves of the first t trees, document d cannot score above `scores[d] + ceilings
 does not change until d is scored again, `scores[d] - ceilings[done[d]]`, is kept as `heads[d]`, in single precision:
 all heads are read for every tree, at the speed of memory.
 
-Where only some rows are in memory, a query that needs others is left as it is, and these rows are marked as REQUESTED.
+Where only some rows are in memory, those of them that might be chosen are scored first. The best of them say how high
+other rows would have to score. A query that needs such rows is left as it is, and they are marked as REQUESTED.
 There heads are not kept but computed, which takes less memory.
 """
 
@@ -15,11 +16,11 @@ import numpy as np
 from numba import uintp
 
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.metrics import top_k
 from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.row_slots import REQUESTED
 from ranksieve.kernels.traverse_binned import catch_up
 
+LARGEST = np.finfo(np.float64).max
 ROUNDING = 1e-6  # heads are compared with so much room: they are rounded, and ceilings are rounded sums themselves
 
 
@@ -40,15 +41,37 @@ def fill_heads(scores, done, sign, ceilings, heads):
 
 
 @njit(cache=True, nogil=True)
+def kth_largest(values, k):
+    """The k-th largest value, k from 1 on; the values are reordered. Same as sorting, mostly in linear time."""
+    first, last, place = 0, len(values) - 1, k - 1
+    while first < last:
+        low, middle, high = values[first], values[(first + last) // 2], values[last]
+        pivot = max(min(low, middle), min(max(low, middle), high))
+        i, j = first, last
+        while i <= j:
+            while values[i] > pivot:
+                i += 1
+            while values[j] < pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i, j = i + 1, j - 1
+        # values up to j are at least the pivot, those from i on at most, those between are equal to it
+        if place <= j:
+            last = j
+        elif place >= i:
+            first = i
+        else:
+            break
+    return values[place]
+
+
+@njit(cache=True, nogil=True)
 def value_at(values, rank):
     """The value at a rank from 1 on, largest first; -infinity where there is none."""
     if rank < 1 or rank > len(values):
         return -np.inf
-    if rank == len(values):
-        return values.min()
-    best = np.empty(rank, np.int32)
-    top_k(values, 0, len(values), rank, best)
-    return values[best[rank - 1]]
+    return values.min() if rank == len(values) else kth_largest(values.copy(), rank)
 
 
 @njit(cache=True, nogil=True)
@@ -74,6 +97,27 @@ def request_rows(rows, start, stop, n_trees, done, slots):
 
 
 @njit(cache=True, nogil=True)
+def score_present(rows, row_bins, forest, n_trees, sign, scores, done):
+    """The scores of those rows that are in memory, or up to date, and the number of tree walks."""
+    present, n_present = np.empty(len(rows), np.int32), 0
+    for i in range(len(rows)):
+        present[n_present] = rows[i]
+        n_present += done[rows[i]] == n_trees or row_bins.slots[rows[i]] >= 0
+    n_walks = catch_up(0, n_present, row_bins, present, forest, n_trees, scores, done)
+    values = np.empty(n_present, np.float64)
+    for i in range(n_present):
+        values[i] = sign * scores[present[i]]
+    return values, n_walks
+
+
+@njit(cache=True, nogil=True)
+def head_of(floor, ceiling):
+    """The lowest head of documents that may score at least `floor`."""
+    head = floor - ceiling
+    return head - ROUNDING * (1.0 + abs(floor) + abs(head)) if np.isfinite(floor) else head
+
+
+@njit(cache=True, nogil=True)
 def near_rows(candidates, start, stop, lowest_head, sign, ceilings, scores, done, heads, out):
     """The candidates start..stop - 1 whose heads are at least `lowest_head`, and their number."""
     rows, labels = candidates
@@ -96,20 +140,30 @@ def near_rows(candidates, start, stop, lowest_head, sign, ceilings, scores, done
 
 
 @njit(cache=True, nogil=True)
-def margins(first, last, candidates, offsets, floors, sign, scores, out):
-    """How far each of the rows first..last - 1 is above the floor of its query; -infinity if it is no candidate."""
+def margins(first, last, candidates, lists, floors, sign, scores, out):
+    """How far each of the rows first..last - 1 is above the floor of its query; -infinity if it is no candidate.
+
+    All scores of these rows are known, so that floors may be higher than those given. `lists` are as in
+    `best_per_query`.
+    """
     rows, labels = candidates
+    offsets, thresholds, lows, highs, _ = lists
     out[:] = -np.inf
     start, stop = first, last
     if len(rows) > 0:
         start, stop = np.searchsorted(rows, first), np.searchsorted(rows, last)
     q = np.searchsorted(offsets, start, side="right") - 1
-    for i in range(start, stop):
-        while i >= offsets[q + 1]:
-            q += 1
-        row = uintp(rows[i]) if len(rows) > 0 else uintp(i)
-        if len(labels) == 0 or labels[row] == 0.0:
-            out[row - uintp(first)] = sign * scores[row] - floors[q]
+    values, found = np.empty(stop - start, np.float64), np.empty(stop - start, np.int64)
+    while start < stop:
+        end, n = min(offsets[q + 1], stop), 0
+        for i in range(start, end):
+            row = uintp(rows[i]) if len(rows) > 0 else uintp(i)
+            values[n], found[n] = sign * scores[row], row - uintp(first)
+            n += len(labels) == 0 or labels[row] == 0.0
+        floor = max(floors[q], lowest_needed(values[:n], thresholds[q], lows[q], highs[q]))
+        for k in range(n):
+            out[found[k]] = min(values[k] - floor, LARGEST)
+        start, q = end, q + 1
 
 
 @njit(cache=True, nogil=True)
@@ -132,13 +186,18 @@ def best_of_some(first, last, row_bins, forest, n_trees, bounds, candidates, lis
         for i in range(sizes[q]):
             known[i] = sign * scores[chosen[start + i]]
         floor = lowest_needed(known, thresholds[q], low, high)
-        lowest_head = floor - ceilings[n_trees]
-        if np.isfinite(floor):
-            lowest_head -= ROUNDING * (1.0 + abs(floor) + abs(lowest_head))
+        lowest_head = head_of(floor, ceilings[n_trees])
         rows = np.empty(offsets[q + 1] - offsets[q], np.int32)
         n_near = near_rows(
             candidates, offsets[q], offsets[q + 1], lowest_head, sign, ceilings, scores, done, heads, rows
         )
+        if len(slots) > 0:
+            known, more = score_present(rows[:n_near], row_bins, forest, n_trees, sign, scores, done)
+            walks += more
+            floor = max(floor, lowest_needed(known, thresholds[q], low, high))
+            lowest_head = head_of(floor, ceilings[n_trees])
+            near = Candidates(rows[:n_near], candidates.labels)
+            n_near = near_rows(near, 0, n_near, lowest_head, sign, ceilings, scores, done, heads, rows)
         lowest_heads[q], n_walks[q] = lowest_head, walks
         n_requested[q] = request_rows(rows, 0, n_near, n_trees, done, slots)
         if n_requested[q] > 0:
@@ -155,7 +214,7 @@ def best_of_some(first, last, row_bins, forest, n_trees, bounds, candidates, lis
                 rows[n], values[n] = row, score
                 n += 1
                 n_above += score >= thresholds[q]
-        k = min(max(n_above, low), high)
+        k = min(max(n_above, low), high, n)
         keep_best(values[:n], rows, k, chosen[start:])
         sizes[q], n_walks[q] = k, walks
 
@@ -163,16 +222,18 @@ def best_of_some(first, last, row_bins, forest, n_trees, bounds, candidates, lis
 @njit(cache=True, nogil=True)
 def keep_best(values, rows, k, out):
     """The rows of the k largest values, ties by place, in their order."""
-    worst = len(values)
-    if 0 < k < len(values):
-        best = np.empty(k, np.int32)
-        top_k(values, 0, len(values), k, best)
-        worst = best[k - 1]
-    n = 0
-    for i in range(len(values) if k > 0 else 0):
-        if k == len(values) or values[i] > values[worst] or (values[i] == values[worst] and i <= worst):
+    if k == 0:
+        return
+    worst = kth_largest(values.copy(), k)
+    n_equal, n = k, 0
+    for i in range(len(values)):
+        n_equal -= values[i] > worst
+    for i in range(len(values)):
+        is_equal = values[i] == worst
+        if values[i] > worst or (is_equal and n_equal > 0):
             out[n] = rows[i]
             n += 1
+            n_equal -= is_equal
 
 
 @njit(cache=True, nogil=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, rows_per_tree, sets_of
+from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, rows_per_tree
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.scoring import (
@@ -11,12 +11,11 @@ from ranksieve.kernels.scoring import (
     aligned,
     clear_ends,
     find_leaves,
-    make_tests,
+    make_all_tests,
     run_lines,
     scratch,
-    take_columns,
+    take_tested,
 )
-from ranksieve.kernels.set_tests import make_set_tests
 
 
 @njit(cache=True, nogil=True)
@@ -28,9 +27,7 @@ def leaves_of_block(columns, n_docs, trees, space, out):
     )  # fmt: skip
     n_trees, n_groups = len(levels), (n_docs + 63) // 64
     room = WORDS_PER_ROW * rows_per_tree(starts)
-    make_tests(columns, n_groups, trees.columns, trees.test_starts, trees.limits, shifted, bits)
-    if len(trees.set_columns):
-        make_set_tests(columns, n_groups, STRIDE, sets_of(trees), len(trees.limits), WORDS_PER_ROW, bits)
+    make_all_tests(columns, n_groups, trees, shifted, bits)
     for t in range(0, n_trees, TOGETHER):
         together, number_here = min(TOGETHER, n_trees - t), t // TOGETHER
         clear_ends(starts, t, together, room, beyond)
@@ -63,9 +60,7 @@ def leaves_of_binned_blocks(first, last, bins, trees, out):
     positions, space = width * np.arange(64), scratch(trees)
     for start in range(BLOCK * first, min(BLOCK * last, len(bins)), BLOCK):
         n_docs = min(BLOCK, len(bins) - start)
-        take_columns(bins, start, n_docs, trees.columns, positions, rows, columns)
-        if len(trees.set_columns):
-            take_columns(bins, start, n_docs, trees.set_columns, positions, rows, columns)
+        take_tested(bins, start, n_docs, trees, positions, rows, columns)
         leaves_of_block(columns, n_docs, trees, space, out[start:])
 
 

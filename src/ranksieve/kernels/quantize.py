@@ -38,7 +38,7 @@ class Categories(NamedTuple):
 NO_CATEGORIES = Categories(np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.uint8))
 
 
-class Columns(NamedTuple):
+class ByteColumns(NamedTuple):
     """What turns raw features into columns of bytes; columns are sorted by feature."""
 
     feature: np.ndarray  # int32 per column

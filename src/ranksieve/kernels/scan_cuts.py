@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-from functools import partial, reduce
+from functools import partial
 from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba.core import types
 
-from ranksieve.kernels.lanes import LONG, address, constant, intrinsic, splat
+from ranksieve.kernels.lanes import LONG, address, intrinsic, splat
 
 HALF = 8  # of the 16 features: as many 64-bit numbers as a register holds
 VECTOR, DOUBLES = ir.VectorType(LONG, HALF), ir.VectorType(ir.DoubleType(), HALF)
 
 
 class Leaf(NamedTuple):
-    """What the cuts of one leaf have in common, each number in all elements of a register."""
+    """What the cuts of one leaf have in common, see `gain.CutTerms`, each number in all elements of a register."""
 
-    masks: Any
-    shifts: Any  # of gradients
-    fewest: Any
-    range: Any  # a left side may have from `fewest` to `fewest + range` documents
-    n_docs: Any
-    sum: Any
-
-
-class Seconds(NamedTuple):
-    """What they have in common of second derivatives: the unit of their sums, the whole sum, the least on a side."""
-
+    count_masks: Any
+    grad_shifts: Any
+    hess_shifts: Any  # where second derivatives are in packed sums
+    hess_masks: Any
+    most_rows: Any
+    most_hess: Any
     unit: Any
-    sum: Any
-    least: Any
-    l2: Any
-    newton: Any  # whether the gain divides by them, and not by documents; True or False where that is known
-    shifts: Any  # where they are in packed sums
-    masks: Any
+    least_weight: Any
+    mean: Any
 
 
 class Best(NamedTuple):
-    """Sums of the documents left of the cut, and the best cut so far: its gain as a fraction, and where it lies."""
+    """Sums of the documents left of the cut, and the best cut so far: its fraction d² / (x y), and where it lies."""
 
     sums: Any
     up: Any
@@ -48,45 +39,46 @@ class Best(NamedTuple):
 
 
 @intrinsic
-def scan_cuts(typing, hist, n_bins, node, rules, left, gains, cuts):
+def scan_cuts(typing, hist, n_bins, terms, rules, left, fractions, cuts):
     """The best variance-gain cuts of 16 features in one leaf, scanning bins upwards from the sums in `left`.
 
     `hist[16 * b + k]` is what bin b adds to the left side of feature k: gradient << count_bits | count. Sums and best
-    cuts stay in registers from bin to bin. The gain of the two sides, `gain.leaf_gain`, is a fraction,
-    (l² m + r² n) / (n m) with sums l and r of n and m rows; two are compared by cross-multiplication, for a division
-    takes as long as all the rest. The leaf has at least `2 * rules.min_docs` rows.
+    cuts stay in registers from bin to bin. `gain` explains the fractions d² / (x y) of cuts; a cut that is found has a
+    larger one than `fractions` has. Sums in `left` are less `terms.fewest`: a number of rows that is too small is
+    then negative, which is a very large one without sign.
     """
-    return types.void(hist, types.int64, node, rules, left, gains, cuts), _scan
+    return types.void(hist, types.int64, terms, rules, left, fractions, cuts), _scan
 
 
 @intrinsic
-def scan_cuts_of_two(typing, hist, n_bins, node, rules, left, gains, cuts, second, left_hess):
+def scan_cuts_of_two(typing, hist, n_bins, terms, rules, left, fractions, cuts, second, left_hess):
     """The same where second derivatives are summed on their own, bins of them from `hist[second]` on.
 
-    Both sides need a sum of `rules.min_hess`; with `rules.newton`, n and m are these sums plus `rules.l2`.
+    Sums in `left_hess` are less `terms.least_hess`. With `rules.newton`, weights are second derivatives.
     """
-    return types.void(hist, types.int64, node, rules, left, gains, cuts, types.int64, left_hess), _scan
+    return types.void(hist, types.int64, terms, rules, left, fractions, cuts, types.int64, left_hess), _scan
 
 
 @intrinsic
-def scan_cuts_of_packed(typing, hist, n_bins, node, rules, left, gains, cuts):
+def scan_cuts_of_packed(typing, hist, n_bins, terms, rules, left, fractions, cuts):
     """Like `scan_cuts_of_two`, variance gain, where second derivatives are in packed sums: see `gain.SplitRules`."""
-    return types.void(hist, types.int64, node, rules, left, gains, cuts), partial(_scan, packed=True, newton=False)
+    return types.void(hist, types.int64, terms, rules, left, fractions, cuts), partial(_scan, packed=True, newton=False)
 
 
 @intrinsic
-def scan_newton_cuts_of_packed(typing, hist, n_bins, node, rules, left, gains, cuts):
+def scan_newton_cuts_of_packed(typing, hist, n_bins, terms, rules, left, fractions, cuts):
     """The same with Newton gain."""
-    return types.void(hist, types.int64, node, rules, left, gains, cuts), partial(_scan, packed=True, newton=True)
+    return types.void(hist, types.int64, terms, rules, left, fractions, cuts), partial(_scan, packed=True, newton=True)
 
 
 def _scan(context, builder, signature, arguments, *, packed=False, newton=None):
     """Code of all four. `newton` is known for packed sums; otherwise the rules say it when the code runs."""
     n_bins, more = arguments[1], arguments[7:]
     planes = [LONG(0), *more[:1]]
-    node, rules = (_fields(builder, signature.args[i], arguments[i]) for i in (2, 3))
-    leaf = _leaf(builder, node, rules)
-    seconds = _seconds(builder, node, rules, packed, newton) if more or packed else None
+    terms, rules = (_fields(builder, signature.args[i], arguments[i]) for i in (2, 3))
+    leaf = _leaf(builder, terms, rules)
+    if more:
+        newton = splat(builder, rules["newton"], HALF)
     halves = [LONG(0), LONG(HALF)]
     ends = {"sums": 4, "up": 5, "cut": 6, **({"seconds": 8} if more else {})}  # arguments with the first and last ones
 
@@ -104,7 +96,7 @@ def _scan(context, builder, signature, arguments, *, packed=False, newton=None):
         for half, best in zip(halves, bests, strict=True):
             place = builder.add(row, half)
             added = [builder.load(at(0, builder.add(plane, place), VECTOR), align=8) for plane in planes]
-            yield _better(builder, leaf, seconds, best, added, number)
+            yield _better(builder, leaf, best, added, number, packed, newton)
 
     for half, best in zip(halves, _loop(builder, n_bins, [first(half) for half in halves], step), strict=True):
         best = best._replace(up=builder.fdiv(best.up, best.down))
@@ -119,13 +111,15 @@ def _fields(builder, type_, value):
     return {name: builder.extract_value(value, i) for i, name in enumerate(type_.fields)}
 
 
-def _leaf(builder, node, rules):
-    total, mask = node["total"], _mask(builder, rules["count_bits"])
-    shift = builder.add(rules["hess_bits"], rules["count_bits"])
-    total_sum = builder.sitofp(builder.ashr(total, shift), ir.DoubleType())
-    n_docs, fewest = builder.and_(total, mask), rules["min_docs"]
-    parts = mask, shift, fewest, builder.sub(n_docs, builder.add(fewest, fewest)), n_docs, total_sum
-    return Leaf(*(splat(builder, part, HALF) for part in parts))
+def _leaf(builder, terms, rules):
+    parts = {
+        "count_masks": _mask(builder, rules["count_bits"]),
+        "grad_shifts": builder.add(rules["hess_bits"], rules["count_bits"]),
+        "hess_shifts": rules["count_bits"],
+        "hess_masks": _mask(builder, rules["hess_bits"]),
+        **{name: terms[name] for name in ("most_rows", "most_hess", "unit", "least_weight", "mean")},
+    }
+    return Leaf(**{name: splat(builder, part, HALF) for name, part in parts.items()})
 
 
 def _mask(builder, bits):
@@ -133,50 +127,33 @@ def _mask(builder, bits):
     return builder.sub(builder.shl(LONG(1), bits), LONG(1))
 
 
-def _seconds(builder, node, rules, packed, newton):
-    shift, mask = rules["count_bits"], _mask(builder, rules["hess_bits"])
-    total = builder.and_(builder.lshr(node["total"], shift), mask) if packed else node["hess"]
-    total_sum = builder.fmul(builder.sitofp(total, ir.DoubleType()), rules["hess_unit"])
-    least, zero = rules["min_hess"], ir.Constant(ir.DoubleType(), 0.0)
-    if newton:  # a side that is 0 has no gain; the least sum that is not is one unit
-        larger = builder.select(builder.fcmp_ordered(">", least, zero), least, rules["hess_unit"])
-        least = builder.select(builder.fcmp_ordered(">", rules["l2"], zero), least, larger)
-    parts = rules["hess_unit"], total_sum, least, rules["l2"], rules["newton"], shift, mask
-    seconds = Seconds(*(splat(builder, part, HALF) for part in parts))
-    return seconds if newton is None else seconds._replace(newton=newton)
-
-
-def _better(builder, leaf, seconds, best, added, number):
-    """The best cuts after one more bin."""
+def _better(builder, leaf, best, added, number, packed, newton):
+    """The best cuts after one more bin. Numbers of rows and second derivatives are those above the least ones."""
     sums = builder.add(best.sums, added[0])
-    n_left = builder.and_(sums, leaf.masks)
-    n_right = builder.sub(leaf.n_docs, n_left)
-    sum_left = builder.sitofp(builder.ashr(sums, leaf.shifts), DOUBLES)
-    sum_right = builder.fsub(leaf.sum, sum_left)
-    x, y = builder.sitofp(n_left, DOUBLES), builder.sitofp(n_right, DOUBLES)
-    # both sides have enough: one comparison of unsigned numbers, as a leaf that is searched has enough for two
-    possible = [builder.icmp_unsigned("<=", builder.sub(n_left, leaf.fewest), leaf.range)]
+    counted = builder.and_(sums, leaf.count_masks)
+    possible = builder.icmp_unsigned("<=", counted, leaf.most_rows)
     second_sums = None
-    if seconds is not None:
-        if len(added) == 2:
-            second_sums = second = builder.add(best.seconds, added[1])
-        else:
-            second = builder.and_(builder.lshr(sums, seconds.shifts), seconds.masks)
-        second_left = builder.fmul(builder.sitofp(second, DOUBLES), seconds.unit)
-        second_right = builder.fsub(seconds.sum, second_left)
-        possible += [builder.fcmp_ordered(">=", side, seconds.least) for side in (second_left, second_right)]
-        weights = [builder.fadd(side, seconds.l2) for side in (second_left, second_right)]
-        if seconds.newton is True:
-            x, y = weights
-        elif seconds.newton is not False:
-            x, y = (builder.select(seconds.newton, *pair) for pair in zip(weights, (x, y), strict=True))
-            possible += [builder.fcmp_ordered(">", side, constant(DOUBLES, 0.0)) for side in (x, y)]
-    up = builder.fadd(
-        builder.fmul(builder.fmul(sum_left, sum_left), y), builder.fmul(builder.fmul(sum_right, sum_right), x)
+    if packed:
+        second = builder.and_(builder.lshr(sums, leaf.hess_shifts), leaf.hess_masks)
+    elif len(added) == 2:
+        second_sums = second = builder.add(best.seconds, added[1])
+    if packed or len(added) == 2:
+        possible = builder.and_(possible, builder.icmp_unsigned("<=", second, leaf.most_hess))
+    left, both = counted, leaf.most_rows
+    if newton is True:
+        left, both = second, leaf.most_hess
+    elif len(added) == 2:
+        left, both = builder.select(newton, second, counted), builder.select(newton, leaf.most_hess, leaf.most_rows)
+    # both from whole numbers, so that the side with less weight is as exact as the other
+    x, y = (
+        builder.fadd(builder.fmul(builder.sitofp(side, DOUBLES), leaf.unit), leaf.least_weight)
+        for side in (left, builder.sub(both, left))
     )
-    down = builder.fmul(x, y)
+    grad = builder.sitofp(builder.ashr(sums, leaf.grad_shifts), DOUBLES)
+    d = builder.fsub(grad, builder.fmul(leaf.mean, x))
+    up, down = builder.fmul(d, d), builder.fmul(x, y)
     better = builder.fcmp_ordered(">", builder.fmul(up, best.down), builder.fmul(best.up, down))
-    better = reduce(builder.and_, possible, better)
+    better = builder.and_(better, possible)
     return Best(
         sums, builder.select(better, up, best.up), builder.select(better, down, best.down),
         builder.select(better, number, best.cut), second_sums,

@@ -57,6 +57,14 @@ def make_tests(columns, n_groups, used, starts, limits, shifted, bits):
 
 
 @njit(cache=True, nogil=True)
+def make_all_tests(columns, n_groups, trees, shifted, bits):
+    """`make_tests`, then the tests of sets of categories in the rows behind."""
+    make_tests(columns, n_groups, trees.columns, trees.test_starts, trees.limits, shifted, bits)
+    if len(trees.set_columns):
+        make_set_tests(columns, n_groups, STRIDE, sets_of(trees), len(trees.limits), WORDS_PER_ROW, bits)
+
+
+@njit(cache=True, nogil=True)
 def run_lines(lines, first, last, bits, beyond):
     """Which leaves lie beyond (see `compile_trees`), for the trees that are evaluated together."""
     for k in range(np.uint64(4 * first), np.uint64(4 * last), np.uint64(4)):
@@ -193,9 +201,7 @@ def add_block(columns, n_docs, trees, space, n_before, done, scores):
     )  # fmt: skip
     n_trees, n_groups = len(levels), (n_docs + 63) // 64
     room, wide = WORDS_PER_ROW * rows_per_tree(starts), most_leaves(starts) > 256
-    make_tests(columns, n_groups, trees.columns, trees.test_starts, trees.limits, shifted, bits)
-    if len(trees.set_columns):
-        make_set_tests(columns, n_groups, STRIDE, sets_of(trees), len(trees.limits), WORDS_PER_ROW, bits)
+    make_all_tests(columns, n_groups, trees, shifted, bits)
     for t in range(0, n_trees, TOGETHER):
         together, number_here = min(TOGETHER, n_trees - t), t // TOGETHER
         clear_ends(starts, t, together, room, beyond)
@@ -230,6 +236,14 @@ def take_columns(bins, start, n_docs, used, positions, rows, columns):
 
 
 @njit(cache=True, nogil=True)
+def take_tested(bins, start, n_docs, trees, positions, rows, columns):
+    """`take_columns` of the features that the trees test."""
+    take_columns(bins, start, n_docs, trees.columns, positions, rows, columns)
+    if len(trees.set_columns):
+        take_columns(bins, start, n_docs, trees.set_columns, positions, rows, columns)
+
+
+@njit(cache=True, nogil=True)
 def add_blocks_binned(first, last, bins, trees, n_before, done, scores):
     """Add the values of all trees to the scores of the documents in blocks first..last - 1; see `add_block`."""
     width = bins.shape[1]
@@ -237,9 +251,7 @@ def add_blocks_binned(first, last, bins, trees, n_before, done, scores):
     positions, space = width * np.arange(64), scratch(trees)
     for start in range(BLOCK * first, min(BLOCK * last, len(bins)), BLOCK):
         n_docs = min(BLOCK, len(bins) - start)
-        take_columns(bins, start, n_docs, trees.columns, positions, rows, columns)
-        if len(trees.set_columns):
-            take_columns(bins, start, n_docs, trees.set_columns, positions, rows, columns)
+        take_tested(bins, start, n_docs, trees, positions, rows, columns)
         add_block(columns, n_docs, trees, space, n_before, done[start:], scores[start:])
 
 

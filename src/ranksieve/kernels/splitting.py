@@ -3,7 +3,16 @@
 import numpy as np
 
 from ranksieve.dtypes import MISSING_BIN
-from ranksieve.kernels.gain import bounded_gain, bounded_value, count_of, grad_of, hess_of, large_enough
+from ranksieve.kernels.gain import (
+    bounded_gain,
+    bounded_value,
+    count_of,
+    cut_terms,
+    gain_of_cut,
+    grad_of,
+    hess_of,
+    large_enough,
+)
 from ranksieve.kernels.histograms import BY_BIN, LANES, widest
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.scan_cuts import scan_cuts, scan_cuts_of_packed, scan_cuts_of_two, scan_newton_cuts_of_packed
@@ -13,7 +22,7 @@ NO_SPLIT = -1
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def scan_cuts_bounded(group, n_bins, node, rules, signs, left, left_hess, gains, cuts):
-    """Like `scan_cuts_of_two`, with bounds on leaf values; cuts against their column's sign are passed over."""
+    """The gains of cuts with bounds on leaf values; cuts against their column's sign are passed over."""
     low, high, l2, newton = node.low, node.high, rules.l2, rules.newton
     all_grad, all_hess = grad_of(node.total, rules), hess_of(node.total, node.hess, rules)
     n, two_planes = count_of(node.total, rules), len(group) == 2
@@ -39,13 +48,31 @@ def scan_cuts_bounded(group, n_bins, node, rules, signs, left, left_hess, gains,
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def scan_free_cuts(group, n_bins, terms, rules, left, left_hess, fractions, cuts):
+    """The cuts with the largest fractions, see `scan_cuts`, by what is in the planes of a histogram."""
+    flat = group.reshape(group.size)
+    least = terms.least_hess << rules.count_bits if rules.hess_bits else np.int64(0)
+    for k in range(LANES):
+        left[k] -= terms.fewest + least
+        left_hess[k] -= terms.least_hess
+    if len(group) == 2:
+        scan_cuts_of_two(flat, n_bins, terms, rules, left, fractions, cuts, group.shape[1] * LANES, left_hess)
+    elif rules.hess_bits and rules.newton:
+        scan_newton_cuts_of_packed(flat, n_bins, terms, rules, left, fractions, cuts)
+    elif rules.hess_bits:
+        scan_cuts_of_packed(flat, n_bins, terms, rules, left, fractions, cuts)
+    else:
+        scan_cuts(flat, n_bins, terms, rules, left, fractions, cuts)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def improve_split(hist, columns, lane, node, rules, gain, cut):
     """Look for a better cut among LANES columns: its gain in `gain[0]`; `cut` is column, bin, missing left, left sums.
 
     Ties go to the lowest column, then the lowest bin, then missing to the right. Where columns have signs, leaf values
     keep within the bounds of the node.
     """
-    group, signs = hist[lane // LANES], columns.signs
+    group, signs, terms = hist[lane // LANES], columns.signs, cut_terms(node, rules)
     left, left_hess = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     gains, cuts = np.empty(LANES, np.float64), np.empty(LANES, np.int64)
     most, any_missing, found = widest(columns.n_bins, lane), False, -1
@@ -54,23 +81,17 @@ def improve_split(hist, columns, lane, node, rules, gain, cut):
     for side in range(2 if any_missing else 1):
         for k in range(LANES):
             left[k] = group[0, MISSING_BIN, k] if side else 0
+            left_hess[k] = group[1, MISSING_BIN, k] if side and len(group) == 2 else 0
             # not from the best so far: which columns a thread has seen before would decide what rounds to equal
             gains[k], cuts[k] = gain[0] if len(signs) else 0.0, NO_SPLIT
         # with missing values on the right, "all values left" is a cut too
         scanned = most if any_missing and side == 0 else most - 1
-        for k in range(LANES):
-            left_hess[k] = group[1, MISSING_BIN, k] if side and len(group) == 2 else 0
         if len(signs):
             scan_cuts_bounded(group, scanned, node, rules, signs[lane : lane + LANES], left, left_hess, gains, cuts)
-        elif len(group) == 2:
-            second = group.shape[1] * LANES
-            scan_cuts_of_two(group.reshape(group.size), scanned, node, rules, left, gains, cuts, second, left_hess)
-        elif rules.hess_bits and rules.newton:
-            scan_newton_cuts_of_packed(group.reshape(group.size), scanned, node, rules, left, gains, cuts)
-        elif rules.hess_bits:
-            scan_cuts_of_packed(group.reshape(group.size), scanned, node, rules, left, gains, cuts)
-        else:
-            scan_cuts(group.reshape(group.size), scanned, node, rules, left, gains, cuts)
+        elif terms.most_hess >= 0:
+            scan_free_cuts(group, scanned, terms, rules, left, left_hess, gains, cuts)
+            for k in range(LANES):
+                gains[k] = gain_of_cut(gains[k], node, rules, terms)
         for k in range(LANES):
             if cuts[k] != NO_SPLIT and columns.allowed[lane + k] == BY_BIN and gains[k] > gain[0]:
                 gain[0], found = gains[k], k

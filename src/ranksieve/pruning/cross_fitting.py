@@ -16,7 +16,7 @@ import numpy as np
 
 from ranksieve.errors import RanksieveWarning
 from ranksieve.pruning.forest_pruner import ForestPruner
-from ranksieve.pruning.progress import PruningRecord, Reporter
+from ranksieve.pruning.records import PruningRecord, Reporter
 from ranksieve.pruning.reweighting import WeightSearch
 from ranksieve.pruning.strategies import Strategy
 

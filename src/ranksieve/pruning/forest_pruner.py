@@ -12,8 +12,8 @@ import numpy as np
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.forest.forest import Forest
-from ranksieve.pruning.leaves import LeafNumbers
-from ranksieve.pruning.progress import Reporter, until_interrupted
+from ranksieve.pruning.leaves import LeafTable
+from ranksieve.pruning.records import Reporter, until_interrupted
 from ranksieve.pruning.reweighting import WeightSearch, WeightStep, better_step, search_weights
 from ranksieve.pruning.strategies import LowWeights, Proposal, Strategy
 from ranksieve.pruning.tree_outputs import TreeOutputs
@@ -31,7 +31,7 @@ class ForestPruner:
     """
 
     forest: Forest
-    sets: dict[str, LeafNumbers]
+    sets: dict[str, LeafTable]
     judge: str
     watch: str | None
     metric: Metric

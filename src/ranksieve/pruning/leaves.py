@@ -1,4 +1,4 @@
-"""`LeafNumbers`: which leaf of each tree every document reaches, one byte a cell up to 256 leaves."""
+"""`LeafTable`: which leaf of each tree every document reaches, one byte a cell up to 256 leaves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ranksieve.kernels.leaf_numbers import leaves_of_binned
 
 
 @dataclass(frozen=True)
-class LeafNumbers:
+class LeafTable:
     """`numbers[d, t]`: the leaf of tree t that document d reaches; rows are contiguous in memory."""
 
     numbers: np.ndarray
@@ -29,12 +29,12 @@ class LeafNumbers:
     source: str
     base: np.ndarray | None = None  # scores that the outputs of the trees are added to
 
-    def take_queries(self, queries: np.ndarray) -> LeafNumbers:
+    def take_queries(self, queries: np.ndarray) -> LeafTable:
         """A copy of the numbers of some queries."""
         lists, rows = self.lists.take_queries(queries)
-        return LeafNumbers(self.numbers[rows], lists, self.source, None if self.base is None else self.base[rows])
+        return LeafTable(self.numbers[rows], lists, self.source, None if self.base is None else self.base[rows])
 
-    def keep(self, trees: np.ndarray) -> LeafNumbers:
+    def keep(self, trees: np.ndarray) -> LeafTable:
         """The numbers in some trees only, ascending; they move together in place, and these numbers are gone.
 
         Rows move towards the front, so nothing is overwritten that is still needed.
@@ -47,7 +47,7 @@ class LeafNumbers:
         return replace(self, numbers=numbers)
 
 
-def find_leaves(forest: Forest, data: Any, *, missing: str | None = None) -> LeafNumbers:
+def find_leaves(forest: Forest, data: Any, *, missing: str | None = None) -> LeafTable:
     """The leaf numbers of a data set, of bins, or of a file, which is streamed.
 
     Parameters
@@ -61,7 +61,7 @@ def find_leaves(forest: Forest, data: Any, *, missing: str | None = None) -> Lea
         data = open_for(data, {"the model": forest}, missing)
     if isinstance(data, Binned):
         check_feature_names(data.feature_names, forest.feature_names, data.source)
-        return LeafNumbers(_of_bins(forest, data), data.lists, data.source)
+        return LeafTable(_of_bins(forest, data), data.lists, data.source)
     if isinstance(data, Dataset):
         check_feature_names(data.feature_names, forest.feature_names, data.source)
         data = data.in_order(forest.feature_names, forest.categories)
@@ -70,11 +70,11 @@ def find_leaves(forest: Forest, data: Any, *, missing: str | None = None) -> Lea
         for block in data.blocks():
             numbers[start : start + len(block)] = forest.predict_leaves(encoded(block, forest))
             start += len(block)
-        return LeafNumbers(numbers, data.lists, data.source)
+        return LeafTable(numbers, data.lists, data.source)
     return _of_source(forest, data)
 
 
-def _of_source(forest: Forest, source: Source) -> LeafNumbers:
+def _of_source(forest: Forest, source: Source) -> LeafTable:
     """A file is read twice: for its lists, and for the leaf numbers, which are written in the order of the lists."""
     if source.feature_names is not None:
         check_feature_names(source.feature_names, forest.feature_names, source.path)
@@ -91,7 +91,7 @@ def _of_source(forest: Forest, source: Source) -> LeafNumbers:
         rows = place[start : start + block.n_docs]
         numbers[rows] = forest.predict_leaves(fitted(block.features, "the model", forest, source))
         start += block.n_docs
-    return LeafNumbers(numbers, lists, source.path)
+    return LeafTable(numbers, lists, source.path)
 
 
 def _of_bins(forest: Forest, data: Binned) -> np.ndarray:

@@ -19,7 +19,7 @@ from ranksieve.params import label
 from ranksieve.pruning.cross_fitting import PruningPlan, prune_forest
 from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
-from ranksieve.pruning.progress import Callbacks, Reporter
+from ranksieve.pruning.records import Callbacks, Reporter
 from ranksieve.pruning.reweighting import WeightSearch
 from ranksieve.pruning.strategies import Strategy, find_strategy
 from ranksieve.rules import STRATEGIES, fields_of, parameters_of

@@ -14,7 +14,7 @@ from ranksieve.evaluation.metrics import Metric
 from ranksieve.forest.forest import Forest
 from ranksieve.kernels import pruning as kernels
 from ranksieve.pruning.incremental_metric import IncrementalMetric, incremental_metric
-from ranksieve.pruning.leaves import LeafNumbers
+from ranksieve.pruning.leaves import LeafTable
 
 SCORE_BITS = 60  # of a score with its place; differences of two scores must fit 64 bits
 VALUE_BITS = 52  # of a score without it, so that float64 holds it
@@ -31,12 +31,12 @@ class TreeOutputs:
     ----------
     forest : Forest
         Whose trees and weights are judged.
-    leaves : LeafNumbers
+    leaves : LeafTable
         The leaf numbers of the documents in those trees, and their base scores, if any.
     metric : Metric
     """
 
-    def __init__(self, forest: Forest, leaves: LeafNumbers, metric: Metric) -> None:
+    def __init__(self, forest: Forest, leaves: LeafTable, metric: Metric) -> None:
         self.forest = forest
         self.lists: Lists = leaves.lists
         self.metric = metric

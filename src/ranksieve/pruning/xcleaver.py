@@ -13,7 +13,7 @@ from ranksieve.boosting.disk_training import store_of
 from ranksieve.boosting.initial_scores import ModelBase
 from ranksieve.boosting.job import TrainingJob, model_info, named_sets, sizes_of
 from ranksieve.boosting.position_bias import INFO
-from ranksieve.boosting.train import train_forest
+from ranksieve.boosting.train_forest import train_forest
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.errors import InterruptedTraining
@@ -23,8 +23,8 @@ from ranksieve.params import Params
 from ranksieve.pruning.cross_fitting import PruningPlan, prune_forest
 from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
-from ranksieve.pruning.progress import Reporter
 from ranksieve.pruning.prune import only_training_lists
+from ranksieve.pruning.records import Reporter
 from ranksieve.pruning.reweighting import WeightSearch
 
 

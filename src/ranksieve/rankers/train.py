@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from ranksieve.boosting.callbacks import SelectionCounter
 from ranksieve.boosting.checkpoint import CheckpointOptions
 from ranksieve.boosting.job import Machines, TrainingJob, named_sets
-from ranksieve.boosting.train import train_forest
+from ranksieve.boosting.train_forest import train_forest
 from ranksieve.data.binning import Binning
 from ranksieve.data.data_file import NAMED, DataFile
 from ranksieve.data.features import Described

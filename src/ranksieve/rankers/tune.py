@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import time
+import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from ranksieve.boosting.job import TrainingJob, named_sets
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import InterruptedTraining, InterruptedTuning, ParameterError, param
+from ranksieve.errors import InterruptedTraining, InterruptedTuning, ParameterError, TiedScoresWarning, param
 from ranksieve.forest.model import Model
 from ranksieve.parameter_table import RESOURCES, canonical, flag, table
 from ranksieve.params import Params
@@ -203,7 +204,10 @@ class _Search:
             report(record)
 
         try:
-            model = run(self._job(values, (follow,)))
+            with warnings.catch_warnings():
+                if self._n_done:  # once is enough
+                    warnings.simplefilter("ignore", TiedScoresWarning)
+                model = run(self._job(values, (follow,)))
         except InterruptedTraining as stopped:
             if not self._cut:
                 raise

@@ -11,7 +11,7 @@ import numpy as np
 from ranksieve import plots
 from ranksieve.evaluation.analyses import difference_by_size, rank_distribution, rank_heat_map
 from ranksieve.experiments.results import CellResult, Group, Results
-from ranksieve.report.tables import sampled_runs
+from ranksieve.report.result_tables import sampled_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

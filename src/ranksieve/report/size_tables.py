@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.evaluation.significance import TestResult
 from ranksieve.experiments.results import Group, Results
-from ranksieve.report.tables import SIGNIFICANT, ReportTable, Value, compare, number
+from ranksieve.report.result_tables import SIGNIFICANT, ReportTable, Value, compare, number
 from ranksieve.text_formats import counted
 
 

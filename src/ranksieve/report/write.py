@@ -16,8 +16,7 @@ from ranksieve.experiments.results import Results
 from ranksieve.files import atomic_path
 from ranksieve.report.explorer import MOST_QUERIES, explorer_data
 from ranksieve.report.figures import Picture, figures
-from ranksieve.report.size_tables import by_size, speed
-from ranksieve.report.tables import (
+from ranksieve.report.result_tables import (
     ReportTable,
     all_cells,
     comparison,
@@ -26,6 +25,7 @@ from ranksieve.report.tables import (
     share_table,
     tuned_table,
 )
+from ranksieve.report.size_tables import by_size, speed
 
 MOST_COLUMNS = 4  # that fit a phone's screen; wider tables become lists there
 FOLDER = "report"

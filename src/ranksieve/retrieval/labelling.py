@@ -18,7 +18,7 @@ from ranksieve.data.parquet import write_blocks
 from ranksieve.dtypes import LABEL
 from ranksieve.errors import DataError, check_whole
 from ranksieve.retrieval.encoders import as_query_vectors
-from ranksieve.retrieval.features import FeatureExtractor, UserFeature
+from ranksieve.retrieval.feature_extractor import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.notes import Notes, collected_notes

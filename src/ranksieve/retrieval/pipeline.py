@@ -18,8 +18,8 @@ from ranksieve.forest.matrix import check_encoder, encoder_of, used_features
 from ranksieve.forest.model import Model
 from ranksieve.models.load import load
 from ranksieve.retrieval.encoders import Encode, GivenVectors, as_query_vectors, vectors_of
+from ranksieve.retrieval.feature_extractor import FeatureExtractor, UserFeature
 from ranksieve.retrieval.feature_names import depends_on_candidates
-from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import QueryCandidates

@@ -65,7 +65,8 @@ class Run:
             self.scores,
             np.arange(len(self)) - np.repeat(self.offsets[:-1], sizes),
         )
-        return pandas_module().DataFrame(dict(zip(COLUMNS, columns, strict=True)))
+        pandas = import_extra("pandas", "DataFrames need the package 'pandas'", "pandas")
+        return pandas.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
     @classmethod
     def from_frame(cls, frame: Any) -> Run:
@@ -336,7 +337,3 @@ def _foreign(judgements: Judgements, what: str, got: str, expected: str) -> Data
         f"none of the {counted(judgement=n)} is of a {what}: got ids like {got!r}, expected ids like {expected!r}; "
         "give the judgements of these queries and this corpus"
     )
-
-
-def pandas_module() -> Any:
-    return import_extra("pandas", "DataFrames need the package 'pandas'", "pandas")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from ranksieve.errors import DataError, ParameterError, check_choice, param
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, caller_level, check_choice, param
 from ranksieve.retrieval.encoders import FITTED_TEXTS, LONGEST_TEXT, SVD, Encode, SvdEncoder, encoded, svd_dimension
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.storage import IndexWriter
 from ranksieve.retrieval.vector_files import VectorTable, as_ids, row_of_ids
 from ranksieve.retrieval.vectors import SIMILARITIES, GraphBuilder, check_extra, lengths_of
+from ranksieve.text_formats import counted
 from ranksieve.user_functions import function_name
 
 BLOCK_DOCS = 1024  # encoded and written at a time
@@ -95,8 +97,14 @@ class VectorSource:
             some = [text[:LONGEST_TEXT] for doc in spread.tolist() for text in texts.read([doc])]
             self.encode = SvdEncoder.fit(some, self.svd)
             if (dimension := self.encode.components.shape[1]) < self.svd:
-                remark = "encoders have fewer dimensions than were asked for, because there are fewer documents"
-                notes.add(remark, f"{dimension} of {self.svd}")
+                warnings.warn(
+                    RanksieveWarning(
+                        param("vectors", f"{SVD}{self.svd}"), f" has {counted(dimension=dimension)}, as many as there "
+                        "are texts to fit it on; expected more documents than dimensions, so use fewer, as in svd:"
+                        f"{max(1, min(128, dimension // 2))}",
+                    ),
+                    stacklevel=caller_level(),
+                )  # fmt: skip
         assert self.encode is not None
         yield from (encoded(self.encode, texts.read(some)) for some in blocks)
 

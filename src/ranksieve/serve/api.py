@@ -92,8 +92,12 @@ async def search(
     openapi_extra=RERANK_BODY,
 )
 async def rerank(service: Serving, request: Request, model: Model = None) -> Response:
-    """Feature vectors may also be sent as `application/octet-stream`: rows of little-endian 32-bit floats.
+    """The documents that are sent are the candidates of the query.
 
+    If the model uses features of the list of candidates (`first.rank`, `first.share`, `feedback.*`, `expanded.*`,
+    `neighbours.*`, `relative.*`), the score of a document depends on the others. Send all candidates in one request.
+
+    Feature vectors may also be sent as `application/octet-stream`: rows of little-endian 32-bit floats.
     `model` in the address is for these; JSON has its own.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()

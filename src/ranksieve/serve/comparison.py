@@ -14,7 +14,7 @@ from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.run_evaluation import evaluate_run
 from ranksieve.retrieval.runs import Judgements, Run
 from ranksieve.serve.engine import Engine, Kept
-from ranksieve.serve.models import FIRST_STAGE
+from ranksieve.serve.served_models import FIRST_STAGE
 
 METRIC = "ndcg@10"
 SHOWN = 10  # documents of a column that are judged

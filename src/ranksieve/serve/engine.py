@@ -22,7 +22,7 @@ from ranksieve.retrieval.provenance import Provenance
 from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.searching import Searcher
 from ranksieve.retrieval.texts import TextPiece, snippet
-from ranksieve.serve.models import FIRST_STAGE, ModelStore, NotFoundError, Served
+from ranksieve.serve.served_models import FIRST_STAGE, ModelStore, NotFoundError, Served
 
 KEPT = 16  # pipelines and searchers with other weights or depths than usual
 TITLE_WORDS = 40  # at most, of a title

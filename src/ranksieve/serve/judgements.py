@@ -15,7 +15,6 @@ from ranksieve.retrieval.runs import Judgements, judgement_rows
 
 HEADER = "qid\tquery\n"
 GRADES = range(5)  # that the page offers
-LARGEST = 100  # grade; some collections have more than five, or grades below 0 for spam
 
 
 def normal_text(text: str) -> str:
@@ -44,7 +43,8 @@ class JudgementStore:
     Parameters
     ----------
     path
-        The file of judgements; need not exist.
+        The file of judgements; need not exist. If it has grades beyond those of the page, such as -2 for spam, grades
+        up to these are taken.
     own_queries
         The file for the texts of judged queries; need not exist.
     queries
@@ -58,6 +58,7 @@ class JudgementStore:
         self._seen: object = None
         self._grades: dict[str, dict[str, str]] = {}
         self._texts: dict[str, str] = {}
+        self._range = float(GRADES[0]), float(GRADES[-1])  # of all grades so far, so that each can be undone
         self.version = 0  # changes with the judgements
         if not read_only:
             check_writable(path)
@@ -88,12 +89,13 @@ class JudgementStore:
         normal = normal_text(text)
         if not normal:
             raise ParameterError("the query is empty; give its text")
-        if grade is not None and not -LARGEST <= grade <= LARGEST:
-            raise ParameterError(
-                f"the grade is {grade!r}; expected a number from {-LARGEST} to {LARGEST}, or null to remove it"
-            )
         with self._lock, locked(self._path.parent):  # of this process, and of others
             self._refresh()
+            low, high = self._range
+            if grade is not None and not low <= grade <= high:
+                raise ParameterError(
+                    f"the grade is {grade:g}; expected a number from {low:g} to {high:g}, or null to remove it"
+                )
             id = self._id_of(normal)
             grades = {query: dict(some) for query, some in self._grades.items()}
             mine = grades.setdefault(id, {})
@@ -138,6 +140,8 @@ class JudgementStore:
                 if grades.setdefault(id, {}).setdefault(doc, grade) != grade:
                     raise DataError(f"{place}: {doc!r} has two different grades for query {id!r}; keep one")
         self._grades, self._texts, self._seen = grades, texts, seen
+        found = [float(grade) for some in grades.values() for grade in some.values()]
+        self._range = min((self._range[0], *found)), max((self._range[1], *found))
         self._ids = {" ".join(text.split()): id for id, text in reversed(texts.items())}
         self.version += 1
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from ranksieve.errors import ParameterError
 from ranksieve.serve.comparison import ComparedRankers
-from ranksieve.serve.models import FIRST_STAGE
+from ranksieve.serve.served_models import FIRST_STAGE
 from ranksieve.serve.service import Service
 
 MOST_COLUMNS = 2  # models beside the first stage

@@ -18,11 +18,11 @@ from ranksieve.errors import RanksieveError
 from ranksieve.evaluation.model_card import held_out_values
 from ranksieve.serve.api import Serving
 from ranksieve.serve.judgements import GRADES
-from ranksieve.serve.models import NotFoundError
 from ranksieve.serve.page_state import MOST_SHOWN, USUAL_SHOWN, WEIGHT, PageState
 from ranksieve.serve.problems import Refused
 from ranksieve.serve.queries_view import next_query, queries_view
 from ranksieve.serve.search_view import search_view
+from ranksieve.serve.served_models import NotFoundError
 from ranksieve.serve.service import Service
 from ranksieve.serve.training_task import FEWEST_QUERIES, Progress
 from ranksieve.text_formats import counted

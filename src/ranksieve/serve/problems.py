@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ranksieve.errors import RanksieveError
-from ranksieve.serve.models import NotFoundError
+from ranksieve.serve.served_models import NotFoundError
 
 LOG = logging.getLogger("ranksieve.serve")
 MEDIA_TYPE = "application/problem+json"

@@ -8,8 +8,8 @@ from typing import Any
 
 from ranksieve.evaluation.significance import TestResult
 from ranksieve.serve.comparison import ComparedRankers, measured, open_questions
-from ranksieve.serve.models import FIRST_STAGE
 from ranksieve.serve.page_state import PageState
+from ranksieve.serve.served_models import FIRST_STAGE
 from ranksieve.serve.service import Service
 
 SECONDS = 4.0  # for one view of the table

@@ -56,6 +56,7 @@ class Body(BaseModel):
 class RerankRequest(Body):
     """A query and ids of documents, or feature vectors in the order of the model's features.
 
+    A score depends on the other documents that are sent where the model uses features of the list.
     A feature is a number, or a text where it is categorical; null if missing.
     """
 
@@ -106,7 +107,7 @@ class Explained(BaseModel):
 
 
 class Grade(Body):
-    """A grade, usually 0 to 4; null removes it."""
+    """A grade from 0 to 4, or in the range of the grades in the file if that is wider; null removes it."""
 
     query: str
     document: str

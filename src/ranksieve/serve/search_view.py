@@ -10,8 +10,8 @@ import numpy as np
 from ranksieve.retrieval.texts import TextPiece
 from ranksieve.serve.comparison import ComparedRankers, Ranked, disagreement, measured
 from ranksieve.serve.engine import SearchResult
-from ranksieve.serve.models import FIRST_STAGE
 from ranksieve.serve.page_state import PageState
+from ranksieve.serve.served_models import FIRST_STAGE
 from ranksieve.serve.service import Service
 
 

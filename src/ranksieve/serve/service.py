@@ -19,9 +19,9 @@ from ranksieve.retrieval.index import Index
 from ranksieve.serve.comparison import Comparison
 from ranksieve.serve.engine import Engine
 from ranksieve.serve.judgements import JudgementStore
-from ranksieve.serve.models import FIRST_STAGE, ModelStore
 from ranksieve.serve.problems import Refused
 from ranksieve.serve.request_metrics import RequestMetrics
+from ranksieve.serve.served_models import FIRST_STAGE, ModelStore
 from ranksieve.serve.settings import Settings
 from ranksieve.serve.trainer import Trainer
 from ranksieve.serve.training_task import Task

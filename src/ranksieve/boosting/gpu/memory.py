@@ -105,8 +105,10 @@ class GpuMemory:
         self._left -= least
         return StreamedBins(data.bins)
 
-    def validation_set(self, name: str, data: Binned, scores: GpuScores) -> GpuValidationSet:
-        return GpuValidationSet(name, data, scores)
+    def validation_set(
+        self, name: str, data: Binned, scores: GpuScores, start: float | np.ndarray = 0.0
+    ) -> GpuValidationSet:
+        return GpuValidationSet(name, data, scores, start)
 
     def lists(self, data: Binned, metric: Metric, first_selection: int) -> GpuLists:
         assert self._trained is not None

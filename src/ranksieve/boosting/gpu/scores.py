@@ -40,6 +40,10 @@ class GpuScores:
         self._splits = self._tree[2 + 2 * n_leaves :]
         self._graph = CudaGraph(self._launch)
 
+    def restarted(self, start: float | np.ndarray) -> GpuScores:
+        """Scores of the same documents before the first tree."""
+        return GpuScores(self._bins, np.full(len(self.values), start, SCORE), self._room)
+
     def add(self, tree: Tree, leaves: None = None) -> None:
         """Add a tree. All documents walk it: that is faster than to follow the rows of its leaves."""
         n_leaves = len(tree.leaf_values)

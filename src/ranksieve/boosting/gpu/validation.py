@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -12,6 +13,7 @@ from ranksieve.boosting.callbacks import defined_mean
 from ranksieve.boosting.gpu.scores import GpuScores
 from ranksieve.boosting.gpu.selections import LIST_THREADS
 from ranksieve.boosting.loop import State
+from ranksieve.boosting.tree import Tree
 from ranksieve.cuda import ranking
 from ranksieve.cuda.device import CudaGraph, download, empty, upload
 from ranksieve.data.binned import Binned
@@ -26,12 +28,25 @@ class GpuValidationSet:
     name: str
     data: Binned
     scores: GpuScores
+    start: float | np.ndarray = 0.0  # the scores before the first tree
     _ranked: dict[Metric, tuple[RankedMetric, Any]] = field(default_factory=dict)
 
     def measure(self, state: State, metric: Metric) -> float:
         for tree in state.trees[self.scores.n_trees :]:
             self.scores.add(tree)
-        return defined_mean(self._per_query(metric), self.data.lists.query_weights, metric, self.name)
+        return defined_mean(self._per_query(metric), self.weights, metric, self.name)
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Of the queries."""
+        return self.data.lists.query_weights
+
+    def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric]) -> list[np.ndarray]:
+        """See `ValidationSet.measure_again`."""
+        lists, again = self.data.lists, self.scores.restarted(self.start)
+        for tree in trees:
+            again.add(tree)
+        return [metric.per_query(lists.labels, again.all(), lists.offsets) for metric in metrics]
 
     def _per_query(self, metric: Metric) -> np.ndarray:
         lists = self.data.lists

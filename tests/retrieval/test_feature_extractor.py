@@ -21,9 +21,8 @@ from naive_retrieval import (
 )
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import matching
-from ranksieve.kernels.neighbours import LEVELS, largest, nearest
+from ranksieve.retrieval.feature_extractor import FeatureExtractor
 from ranksieve.retrieval.feature_names import layout_of
-from ranksieve.retrieval.features import FeatureExtractor
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import QueryCandidates, extract_features, to_dataset, write_features
 from ranksieve.retrieval.notes import Notes
@@ -211,22 +210,6 @@ def test_neighbours_of_documents_with_many_terms(tmp_path):
             assert data.column(f"neighbours.{name}")[rank] == pytest.approx(value, rel=1e-4), (name, rank)
 
 
-@pytest.mark.parametrize("size", [1, 7, 300])
-@pytest.mark.parametrize("scale", [1e-4, 0.3, 1.02])
-def test_counting_finds_the_nearest_that_comparing_finds(size, scale):
-    random = np.random.default_rng(size)
-    kept, counts = np.empty(size + 1, np.int32), np.empty(LEVELS, np.int32)
-    for share in (0.0, 0.1, 1.0):
-        values = (random.random(size) * scale * (random.random(size) < share)).astype(np.float32)
-        values[random.random(size) < 0.3] = values[0]  # equal ones stay in order
-        best, others = np.zeros(20, np.float32), np.zeros(20, np.float32)
-        numbers, other_numbers = np.zeros(20, np.int32), np.zeros(20, np.int32)
-        assert nearest(values, kept, counts, best, numbers) == largest(values, others, other_numbers)
-        assert (best.tolist(), numbers.tolist()) == (others.tolist(), other_numbers.tolist())
-        expected = sorted(values[values > 0].tolist(), reverse=True)[:20]
-        assert best[: len(expected)].tolist() == expected
-
-
 def test_candidates_without_neighbours(tmp_path):
     corpus = [{"id": "a", "t": "red"}, {"id": "b", "t": "red wine"}, {"id": "c", "t": "rose"}, {"id": "d", "t": "the"}]
     index = Index.build(corpus, tmp_path / "index")
@@ -297,7 +280,7 @@ def test_users_add_their_own(index):
         (lambda query, documents: list(documents), "could not convert string"),
         (
             lambda query, documents: documents[10**6],
-            r"feature 'mine' failed on the query 'engine .*test_features\.py:\d",
+            r"feature 'mine' failed on the query 'engine .*test_feature_extractor\.py:\d",
         ),
         (lambda query, documents: [np.inf] * len(documents), "returned an infinite number"),
     ):

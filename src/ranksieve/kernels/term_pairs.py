@@ -90,7 +90,7 @@ def describe_pairs(postings, documents, queries, analyzers, positional, candidat
 
     `documents` is (lengths, mean lengths, distinct terms, norms), each by field and document; `positional` lists the
     fields whose positions count, `analyzers` the analyzer of each field. `queries` is the terms of the queries, their
-    statistics, and the places of the terms in the queries, see `retrieval.features`. `out` is zero before.
+    statistics, and the places of the terms in the queries, see `retrieval.feature_extractor`. `out` is zero before.
     """
     fields, lists = (analyzers, positional), (candidate_starts, candidates)
     given = postings, documents, queries, fields, lists, longest, bit_numbers, n_threads, out

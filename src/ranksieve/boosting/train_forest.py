@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.bagging import bagged, bagged_step, check_bag, training_scores
-from ranksieve.boosting.callbacks import MeasuredSet, Monitor, ValidationSet
+from ranksieve.boosting.callbacks import ForestValidation, Monitor, ValidationSet
 from ranksieve.boosting.checkpoint import Checkpointer, fingerprint, finished
 from ranksieve.boosting.disk_grower import DiskGrower
 from ranksieve.boosting.disk_scores import new_scores
@@ -23,8 +23,9 @@ from ranksieve.boosting.position_bias import PositionBiases, count_positions, le
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections.fields import Minimum
+from ranksieve.boosting.tied_scores import warn_of_ties
 from ranksieve.boosting.training_rows import TrainingLists
-from ranksieve.boosting.tree import to_forest
+from ranksieve.boosting.tree import Tree, to_forest
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.lists import Lists
@@ -106,7 +107,7 @@ class BoostingRun:
     base: Base
     parts: Parts[Any, Any]
     state: State[Any]
-    valid_sets: Sequence[MeasuredSet]
+    valid_sets: Sequence[ForestValidation]
     fingerprint: Callable[[], dict[str, Any]]
     sizes: Mapping[str, Any]
     biases: PositionBiases | None = None
@@ -135,6 +136,8 @@ class BoostingRun:
             if isinstance(error, KeyboardInterrupt) and self.state.trees:
                 raise InterruptedTraining(self._model(monitor)) from None
             raise
+        if self.valid_sets:
+            warn_of_ties(self.valid_sets[0], self._kept_trees(monitor), monitor.metric)
         return self._model(monitor)
 
     def _checkpointer(self, monitor: Monitor) -> Checkpointer | None:
@@ -153,11 +156,14 @@ class BoostingRun:
             checkpointer.refuse_to_overwrite()
         return checkpointer
 
+    def _kept_trees(self, monitor: Monitor) -> list[Tree]:
+        trees = self.state.trees
+        return trees[: monitor.facts(self.state)["best_iteration"]] if self.job.params.early_stopping else trees
+
     def _model(self, monitor: Monitor) -> Forest | Blend:
         """The base and the new trees, up to the best of them where there is validation data."""
         params, state, base = self.job.params, self.state, self.base
-        facts = monitor.facts(state)
-        trees = state.trees[: facts["best_iteration"] if params.early_stopping else len(state.trees)]
+        facts, trees = monitor.facts(state), self._kept_trees(monitor)
         info = model_info(
             params,
             self.data.info,
@@ -180,8 +186,8 @@ class MainMemory:
         """The scores of a data set."""
         return training_scores(data, self._params, start) if is_trained_on else new_scores(data, start=start)
 
-    def validation_set(self, name: str, data: Binned, scores: Scores) -> ValidationSet:
-        return ValidationSet(name, data, scores)
+    def validation_set(self, name: str, data: Binned, scores: Scores, start: float | np.ndarray = 0.0) -> ValidationSet:
+        return ValidationSet(name, data, scores, start)
 
     def lists(self, data: Binned, metric: Metric, first_selection: int) -> Any:
         return bagged(TrainingLists(data.lists, self._params, metric, first_selection))
@@ -243,4 +249,6 @@ def _validation_sets(
         names, categories = train_set.feature_names, train_set.categories
         given = open_data(data, missing=job.missing, wanted=names, categories=categories)
         binned = bin_like(given, train_set, store=store)
-        yield memory.validation_set(name, binned, memory.scores(binned, base.scores(name, given, binned)))
+        start = base.scores(name, given, binned)
+        again = start if base.ranks else start[:1].copy()  # a constant needs no memory
+        yield memory.validation_set(name, binned, memory.scores(binned, start), again)

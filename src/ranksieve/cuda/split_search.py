@@ -13,8 +13,10 @@ from ranksieve.cuda.splitting import (
     COLUMNS,
     LAST,
     NO_SPLIT,
-    Cells,
+    ColumnCells,
     count_of,
+    cut_terms,
+    gain_of_cut,
     is_better,
     left_hess,
     scan_bins,
@@ -94,9 +96,9 @@ def join_parts(values, seconds, tops, bins):
 def scan_columns(node, features, settings, lane, per_part, cells, parts, found):
     """The best cut of each of 16 columns, missing values right and left.
 
-    Threads first scan their part of a column's bins; then the parts are joined. Gains that differ by more than 2^-48
-    are ordered alike as quotients and by cross-multiplication. So where the best part is better than all others by so
-    much, its cut is the one; else all bins are scanned.
+    Threads first scan their part of a column's bins; then the parts are joined. Fractions that differ by more than
+    2^-48 are ordered alike as quotients and by cross-multiplication. So where the best part is better than all others
+    by so much, its cut is the one; else all bins are scanned.
     """
     values, seconds, tops, part_bins, part_lefts = parts
     gains, keys, bins, lefts = found
@@ -105,7 +107,7 @@ def scan_columns(node, features, settings, lane, per_part, cells, parts, found):
     number = lane + column
     allowed = number < len(features.allowed) and features.allowed[number]
     sign = features.signs[number] if allowed and bounded else 0
-    least = 0.0
+    least, terms = 0.0, cut_terms(node, rules)
     if bounded:
         least = node_gain(node, rules, True)
         least += SMALLEST_GAIN * abs(least)
@@ -114,8 +116,8 @@ def scan_columns(node, features, settings, lane, per_part, cells, parts, found):
         part_bins[k] = NO_SPLIT
         if allowed and (to_left == 0 or cells.missing[column] != 0):
             values[k], part_bins[k], part_lefts[k] = scan_bins(
-                cells, column, part * per_part, min((part + 1) * per_part, n_bins), to_left, node, rules, bounded,
-                sign, least,
+                cells, column, part * per_part, min((part + 1) * per_part, n_bins), to_left, node, rules, terms,
+                bounded, sign, least,
             )  # fmt: skip
     join_parts(values, seconds, tops, part_bins)
     if t < SEARCHERS:
@@ -124,8 +126,10 @@ def scan_columns(node, features, settings, lane, per_part, cells, parts, found):
         gains[t], bins[t], lefts[t] = values[k], part_bins[tops[k]], part_lefts[tops[k]]
         if bins[t] != NO_SPLIT and seconds[k] >= gains[t] - abs(gains[t]) * CLOSE:
             gains[t], bins[t], lefts[t] = scan_bins(
-                cells, column, 0, n_bins, to_left, node, rules, bounded, sign, least
+                cells, column, 0, n_bins, to_left, node, rules, terms, bounded, sign, least
             )
+        if bins[t] != NO_SPLIT and not bounded:
+            gains[t] = gain_of_cut(gains[t], node, rules, terms)
         place = features.places[number] if allowed else 0
         keys[t] = place // COLUMNS * SEARCHERS + to_left * COLUMNS + place % COLUMNS
         keys[t] = keys[t] if bins[t] != NO_SPLIT else LAST
@@ -195,7 +199,7 @@ def _search_kernel(separate_hess: bool) -> Kernel:
             load_sums(work.hist, task, side, lane, n_bins, per_part, sums, totals, missing)
             if separate_hess:
                 load_sums(work.hess_hist, task, side, lane, n_bins, per_part, hess_sums, totals, hess_missing)
-            cells = Cells(sums, missing, separate_hess, hess_sums, hess_missing)
+            cells = ColumnCells(sums, missing, separate_hess, hess_sums, hess_missing)
             cuts, parts = (gains, keys, bins, lefts), (values, seconds, tops, part_bins, part_lefts)
             scan_columns(node, features, settings, lane, per_part, cells, parts, cuts)
             gain = best_of_columns(

@@ -17,8 +17,8 @@ from ranksieve.kernels.expansion import N_EXPANSION, describe_expansion
 from ranksieve.kernels.feedback import N_FEEDBACK, describe_feedback
 from ranksieve.kernels.neighbours import N_NEIGHBOURS, all_key_terms, describe_neighbours
 from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
-from ranksieve.kernels.pairs import describe_pairs
 from ranksieve.kernels.proximity import BIT_NUMBERS, N_PROXIMITY
+from ranksieve.kernels.term_pairs import describe_pairs
 from ranksieve.retrieval.dense_features import describe_vectors
 from ranksieve.retrieval.feature_names import (
     DENSE,
@@ -212,7 +212,7 @@ class FeatureExtractor:
         made = np.empty((len(candidates.docs), N_FEEDBACK))
         describe_feedback(
             index.forward(candidates.docs)[0], self._idf, index.document_array("norms")[-1], index.lengths[-1],
-            float(index.lengths[-1].mean()), candidates.offsets, candidates.docs, candidates.scores,
+            float(index.lengths[-1].mean()), (candidates.offsets, candidates.docs, candidates.scores),
             min(self._threads, max(n_queries, 1)), made,
         )  # fmt: skip
         return dict(zip(FEEDBACK, made.T, strict=True))
@@ -228,7 +228,7 @@ class FeatureExtractor:
         describe_expansion(
             *index.forward(candidates.docs), self._idf, index.lengths[-1],
             max(float(index.lengths[-1].mean()), 1e-12), (prepared.starts, prepared.terms, weights / totals),
-            candidates.offsets, candidates.docs, candidates.scores, min(self._threads, max(n_queries, 1)), made,
+            (candidates.offsets, candidates.docs, candidates.scores), min(self._threads, max(n_queries, 1)), made,
         )  # fmt: skip
         return dict(zip(EXPANSION, made.T, strict=True))
 

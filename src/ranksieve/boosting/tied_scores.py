@@ -1,0 +1,58 @@
+"""Whether a validation metric owes its value to the order in which documents with equal scores were given."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ranksieve.boosting.callbacks import ForestValidation
+from ranksieve.boosting.tree import Tree
+from ranksieve.errors import ClusterError, TiedScoresWarning, caller_level, param
+from ranksieve.evaluation.metric_names import known_metric, with_ties
+from ranksieve.evaluation.metrics import Metric, mean
+
+TOLERATED = 0.05  # share of the metric by which the worst order of equal scores may be worse than the input order
+CHANCE = 3.0  # standard deviations
+ROUNDING = 1e-12  # means over orders are rounded
+
+
+def warn_of_ties(valid: ForestValidation, trees: Sequence[Tree], metric: Metric) -> None:
+    """Warn if the metric of a forest is high because the input order of equal scores is a good one.
+
+    Lists that are sorted by label then look perfect where a forest cannot tell their documents apart, and early
+    stopping keeps such a forest. A metric of the user has no other orders.
+    """
+    if metric.ties != "order" or not known_metric(metric.name).mean_ties:
+        return
+    orders = [metric, replace(metric, ties="mean"), replace(metric, ties="worst")]
+    try:
+        values = valid.measure_again(trees, orders)
+    except ClusterError:  # the model is finished; workers that are lost now must not take it away
+        return
+    ordered, average, worst = (mean(one, valid.weights) for one in values)
+    if ordered - worst > TOLERATED * ordered and _is_no_chance(values[0], values[1]):
+        _warn(f"{valid.name}: {metric}", ordered, average, worst, with_ties(str(metric), "mean"))
+
+
+def _is_no_chance(ordered: np.ndarray, average: np.ndarray) -> bool:
+    """Whether the input order is better than the mean over orders in more queries than a random order would be.
+
+    A random order is better in at most about half of them, and like any other far from the worst.
+    """
+    better, worse = (int((sign * (ordered - average) > ROUNDING).sum()) for sign in (1, -1))
+    return better - worse > CHANCE * math.sqrt(better + worse)
+
+
+def _warn(name: str, ordered: float, average: float, worst: float, remedy: str) -> None:
+    warnings.warn(
+        TiedScoresWarning(
+            f"{name} is {ordered:.4f} with equal scores in input order, {average:.4f} in the mean over their orders, "
+            f"{worst:.4f} in the worst; are the documents sorted by label? shuffle those of each query, or use ",
+            param("metric", remedy),
+        ),
+        stacklevel=caller_level(),
+    )
