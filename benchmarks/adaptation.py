@@ -26,7 +26,7 @@ from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.shipped import find_spec
-from ranksieve.report.tables import mutual_tests
+from ranksieve.report.result_tables import mutual_tests
 from ranksieve.report.write import write_report
 from results import save
 

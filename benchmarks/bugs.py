@@ -19,7 +19,7 @@ import numpy as np
 import ranksieve as rs
 from ranksieve.data.blocks import Block
 from ranksieve.data.parquet import write_blocks
-from ranksieve.retrieval.features import FeatureExtractor
+from ranksieve.retrieval.feature_extractor import FeatureExtractor
 from ranksieve.retrieval.labelling import QueryCandidates, labelled_blocks, write_features
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.searching import Searcher

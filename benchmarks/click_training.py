@@ -25,16 +25,15 @@ from kept import kept_path
 from quality import folds
 from ranksieve.clicks import posterior
 from ranksieve.clicks.simulation import document_ids
-from ranksieve.clicks.training import ALL, BALANCE, BY_PAGE, BY_QUERY
+from ranksieve.clicks.training import ALL, BALANCE, BY_PAGE, BY_QUERY, FORESTS, PAGE_SHARE
 from ranksieve.data.splits import fold_queries
 from ranksieve.files import atomic_path
 
 COLLECTIONS = ("MQ2008", "OHSUMED", "movies", "generated")
-DEVELOPMENT = ("MQ2008 validation", "generated, other seeds")  # settings are chosen here
+DEVELOPMENT = ("MQ2008 validation", "generated, other seeds", "OHSUMED validation", "movies, other queries")
 PAGES = 10_000
 ETAS = (0.0, 1.0, 2.0)
 RUNS = 5
-FEWER_RUNS = {("movies", 0.0): 2, ("movies", 1.0): 3, ("movies", 2.0): 2}  # by collection and η
 TEMPERATURE = 0.3
 OTHER_SEEDS = 100
 MOVIE_QUERIES = 600
@@ -43,6 +42,7 @@ OURS = {**TREES, "algo": "lambdamart", "gain": "newton"}
 GRID = (posterior.RELATIVE_WIDTH, posterior.MOST_CELLS, posterior.LOWEST)
 PAGE_DOCS = 50  # least documents in a leaf where lists are pages, and documents repeat
 LIST_DOCS = 5  # and where lists are queries with true labels
+JUDGED: dict[str, Any] = {"min_docs": 20, "l2": 20.0}
 
 Predict = Callable[[np.ndarray], np.ndarray]
 Setting = Mapping[str, Any]
@@ -82,9 +82,11 @@ def parts(name: str, folder: Path, features: Path) -> Iterator[tuple[rs.Dataset,
         first = OTHER_SEEDS if name in DEVELOPMENT else 0
         for seed in range(first, first + RUNS):
             yield rs.synth.cubic(300, seed=seed), rs.synth.cubic(200, seed=seed, start=300)
-    elif name == "movies":
-        place = argparse.Namespace(collections=folder / "ir", features=features, queries=MOVIE_QUERIES)
-        lists = lists_of("movies", place)
+    elif name.startswith("movies"):
+        others = name in DEVELOPMENT
+        n_queries, place = (2 * MOVIE_QUERIES, features / "others") if others else (MOVIE_QUERIES, features)
+        lists = lists_of("movies", argparse.Namespace(collections=folder / "ir", features=place, queries=n_queries))
+        lists = lists.take_queries(np.arange(n_queries - MOVIE_QUERIES, lists.n_queries))
         for train, _, test in fold_queries(lists.n_queries, RUNS, seed=0):
             yield lists.take_queries(train), lists.take_queries(test)
     else:
@@ -136,7 +138,12 @@ def fixed_biases(run: Run, l2: float, balance: float | None = None) -> Predict:
 def judged(run: Run, shrinkage: float | str, **options: Any) -> Predict:
     model = rs.clicks.fit(run.log, "pbm", propensities=run.propensities)
     lists = rs.clicks.judged_lists(rs.clicks.judge(model, shrinkage=shrinkage), run.train, **options)
-    return ours(lists, **BY_QUERY)
+    return ours(lists, **JUDGED)
+
+
+def rated(run: Run, **options: Any) -> Predict:
+    lists = rs.clicks.rated_lists(run.log, run.train, run.propensities)
+    return ours(lists, **{**BY_QUERY, "objective": rs.clicks.RateLambdas(), **options})
 
 
 SYSTEMS: dict[str, Callable[..., Predict]] = {
@@ -148,6 +155,7 @@ SYSTEMS: dict[str, Callable[..., Predict]] = {
     "learned bias": lambda run, l2: ours(run.pages, l2=l2, min_docs=PAGE_DOCS),
     "fixed bias": fixed_biases,
     "judged lists": judged,
+    "rated lists": rated,
     "clicks.train": lambda run: rs.clicks.train(run.log, run.train, threads=1).predict,
     "true labels, shown": shown_only,
     "true labels": lambda run, l2: ours(run.train, l2=l2, min_docs=LIST_DOCS),
@@ -167,20 +175,14 @@ PEERS: dict[str, tuple[float, ...]] = {  # L2 in the table: of two, the one that
     "lightgbm position": (100.0, 400.0),
     "xgboost unbiased": (20.0, 100.0),
 }
-NOT_RUN = {("movies", "xgboost unbiased", 20.0)}  # settings that the table does without
 MINE = ("learned bias", "clicks.train")
 CHOICES: dict[str, list[Setting]] = {
     "lightgbm": [{"l2": 100.0}, {"l2": 400.0}],
     "lightgbm position": [{"l2": 100.0}, {"l2": 400.0}],
     "xgboost unbiased": [{"l2": 20.0}, {"l2": 100.0}],
-    "fixed bias": [{"l2": 100.0}, {"l2": 400.0}, {"l2": 100.0, "balance": BALANCE}],
-    "judged lists": [
-        {"shrinkage": "auto"},
-        {"shrinkage": "auto", "others": True},
-        {"shrinkage": 10.0},
-        {"shrinkage": "auto", "weights": "none"},
-        {"shrinkage": "auto", "weights": "confidence"},
-    ],
+    "fixed bias": [{"l2": 100.0, "balance": BALANCE}],
+    "judged lists": [{"shrinkage": "auto"}, {"shrinkage": "auto", "others": True}],
+    "rated lists": [{}, {"row_fraction": 1.0, "feature_fraction": 1.0}, {"trees": 200}],
     "clicks.train": [{}],
 }
 
@@ -215,14 +217,14 @@ class Trials:
 
     def _file(self, collection: str, eta: float, number: int, name: str, setting: Setting) -> Path:
         eta = 1.0 if name in WITHOUT_CLICKS else eta
-        uses_posterior = name == "clicks.train" or setting.get("shrinkage") == "auto"
         facts = [
             PAGES,
             TEMPERATURE,
             OURS,
             setting,
-            *((ALL, BALANCE, BY_PAGE, BY_QUERY) if name == "clicks.train" else ()),
-            *(GRID if uses_posterior else ()),
+            *((ALL, BALANCE, BY_PAGE, BY_QUERY, FORESTS, PAGE_SHARE) if name == "clicks.train" else ()),
+            *(GRID if setting.get("shrinkage") == "auto" else ()),
+            *((BY_QUERY,) if name == "rated lists" else ()),
         ]
         self.work.mkdir(parents=True, exist_ok=True)
         return kept_path(self.work, f"{collection}-{eta:g}-{number}-{name}", facts)
@@ -234,12 +236,10 @@ def ndcg(scores: np.ndarray, test: rs.Dataset) -> float:
 
 def measured(trials: Trials, collection: str, eta: float) -> dict:
     """A row of the table: means over the runs, and ours against the best peer with its best setting."""
-    runs = FEWER_RUNS.get((collection, eta), RUNS)
-    found = trials.values(collection, eta, SETTINGS, runs)
-    row: dict = {"part": "training", "collection": collection, "eta": eta, "runs": runs}
+    found = trials.values(collection, eta, SETTINGS)
+    row: dict = {"part": "training", "collection": collection, "eta": eta, "runs": RUNS}
     for peer, values in PEERS.items():
-        values = tuple(l2 for l2 in values if (collection, peer, l2) not in NOT_RUN)
-        tried = {l2: trials.values(collection, eta, {peer: {"l2": l2}}, runs)[peer] for l2 in values}
+        tried = {l2: trials.values(collection, eta, {peer: {"l2": l2}})[peer] for l2 in values}
         best = max(tried, key=lambda l2: np.mean(tried[l2]))
         found[peer] = tried[best]
         row |= {f"{peer}, L2 {l2:g}": round(float(np.mean(tried[l2])), 4) for l2 in tried}

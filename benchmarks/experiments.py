@@ -28,7 +28,7 @@ from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.shipped import find_spec, shipped_specs
-from ranksieve.report.tables import ReportTable
+from ranksieve.report.result_tables import ReportTable
 from ranksieve.report.write import tables, write_report
 
 PAGES = Path(__file__).parent / "results" / "experiments"

@@ -23,7 +23,7 @@ POINTS = {
     # label: (row of training.py, row of two_stage.py, place of the label beside the point)
     "LightGBM": ("lightgbm lambdarank", "lightgbm", (-9, -22)),
     "λ-MART": ("lambdamart", "lambdamart, newton", (9, 4)),
-    "SelGB, 5% of the negatives": ("selgb 5%", "selgb 5%, newton", (9, 4)),
+    "SelGB, 5% of the negatives": ("selgb 5%", "selgb 5%, newton", (9, -24)),
     "SelGB, 1%": ("selgb 1%", "selgb 1%, newton", (9, -20)),
 }
 

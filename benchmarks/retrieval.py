@@ -25,7 +25,7 @@ import numpy as np
 
 import ranksieve as rs
 from ranksieve.retrieval.corpus import read_documents
-from ranksieve.retrieval.features import FeatureExtractor
+from ranksieve.retrieval.feature_extractor import FeatureExtractor
 from ranksieve.retrieval.queries import QueryAnalysis, read_queries
 from ranksieve.retrieval.searching import Searcher
 from results import save

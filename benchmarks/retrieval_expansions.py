@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 import ranksieve as rs
 from ranksieve.evaluation.significance import randomization_test
-from ranksieve.retrieval.features import saturated
+from ranksieve.retrieval.feature_extractor import saturated
 from ranksieve.retrieval.first_stage import idf
 from ranksieve.retrieval.queries import QueryAnalysis
 from ranksieve.retrieval.runs import Run
