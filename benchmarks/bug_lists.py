@@ -21,17 +21,20 @@ DEPTH = 1000  # of the files with features, which several experiments read
 SELECT = ("[!efno]*", "first*", "nearness*", "ordered*")
 
 
-def feature_files(collections: Path, folder: Path, projects: Sequence[str] = PROJECTS) -> list[Path]:
+def feature_files(
+    collections: Path, folder: Path, projects: Sequence[str] = PROJECTS, depth: int = DEPTH
+) -> list[Path]:
     """The projects' lists with features, made where they are not there."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{project}.parquet" for project in projects]
+    ending = "" if depth == DEPTH else f"-{depth}"
+    files = [folder / f"{project}{ending}.parquet" for project in projects]
     for project, file in zip(projects, files, strict=True):
         if not file.exists():
             source = collections / f"bugs-{project}"
             queries, judgements = read_collection(source)
             index = rs.Index.build(source / "corpus.jsonl.xz", folder / f"{project}.index", fields=BUG_FIELDS)
             rs.io.write_parquet(
-                rs.retrieval.extract_features(index, queries, judgements=judgements, depth=DEPTH, select=SELECT), file
+                rs.retrieval.extract_features(index, queries, judgements=judgements, depth=depth, select=SELECT), file
             )
             print(file, flush=True)
     return files

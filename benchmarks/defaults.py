@@ -4,12 +4,14 @@
 
 The number of trees is that with the best NDCG@10 on a fold's validation lists. A set's loss on a collection is its
 distance from the best set there, in percent; the set with the smallest worst loss is the one to ship. A run that was
-interrupted continues with the cells that are missing. One thread; p-values of the two-sided randomization test.
+interrupted continues with the cells that are missing. Results of collections that are not named stay as they are. One
+thread; p-values of the two-sided randomization test.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -21,7 +23,7 @@ from cells import Cell, Outcome, Setting, compared
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.read import read_source
 from ranksieve.data.splits import fold_queries
-from results import save
+from results import FOLDER, save
 from retrieval_quality import FIELDS, NUMBERS, read_collection
 from split_gain import Fold, learn, letor_folds
 
@@ -93,6 +95,7 @@ SETS: dict[str, Setting] = {
 }
 
 
+WHOLE = 10_000  # deeper than the lists of all bug projects
 MOST_QUERIES = 1500
 DEPTH = {"movies": 200}  # of a collection's lists, where it is not 1,000
 MOVIES = (
@@ -107,9 +110,12 @@ def split_into_folds(data: rs.Dataset, n_folds: int) -> list[Fold]:
 
 
 def bug_folds(depth: int, n_folds: int, arguments: argparse.Namespace) -> list[Fold]:
-    files = feature_files(arguments.collections / "ir", arguments.features)
-    short = [shortened(file, arguments.work, depth) for file in files]
-    return split_into_folds(read_source(JoinedSource([Piece(file) for file in short])), n_folds)
+    if depth == WHOLE:
+        files = feature_files(arguments.collections / "ir", arguments.features, depth=WHOLE)
+    else:
+        files = feature_files(arguments.collections / "ir", arguments.features)
+        files = [shortened(file, arguments.work, depth) for file in files]
+    return split_into_folds(read_source(JoinedSource([Piece(file) for file in files])), n_folds)
 
 
 def search_folds(name: str, arguments: argparse.Namespace) -> list[Fold]:
@@ -148,6 +154,7 @@ DATA: dict[str, tuple[int, Callable[[argparse.Namespace], list[Fold]]]] = {
     "two-stage": (1, two_stage_folds),
     "bugs, 300 deep": (1, partial(bug_folds, 300, 1)),
     "bugs, 1000 deep": (1, partial(bug_folds, 1000, 1)),
+    "bugs, whole lists": (1, partial(bug_folds, WHOLE, 1)),
 }
 
 
@@ -163,27 +170,38 @@ def run(data: str, names: list[str], arguments: argparse.Namespace) -> None:
         cell.run(partial(learn, folds[cell.fold], cell.settled), folds[cell.fold].test)
 
 
-def rows(work: Path) -> Iterator[dict[str, Any]]:
-    """Each set on each collection, its loss against the best set there, and its worst loss over all collections."""
-    losses: dict[str, dict[str, float]] = {}
+def rows(data: str, work: Path) -> Iterator[dict[str, Any]]:
+    """Each set on a collection, and its loss against the best set there."""
+    found = {name: cells_of(data, setting, work) for name, setting in SETS.items()}
+    found = {name: cells for name, cells in found.items() if all(cell.path.exists() for cell in cells)}
+    done = {name: Outcome(name, [cells]) for name, cells in found.items()}
+    tuned = [found[name] for name in TUNING if name in found]
+    if len(tuned) == len(TUNING):
+        done[TUNED] = Outcome(TUNED, tuned)
+    reference = TUNED if TUNED in done else "LightGBM"
+    values = {name: outcome.row()["NDCG@10"] for name, outcome in done.items()}
+    for name, outcome in done.items():
+        loss = round(100 * (1 - values[name] / max(values.values())), 1)
+        cpu = round(sum(cell.found["cpu s"] for cells in outcome.settings for cell in cells), 1)
+        row = {"data": data, "set": name, "NDCG@10": values[name], "loss %": loss, "cpu s": cpu}
+        if reference in done and name != reference:
+            against = "tuned LightGBM" if reference == TUNED else reference
+            row[f"p against {against}"] = compared(outcome, done[reference], list(range(DATA[data][0])))["p"]
+        yield row
+
+
+def all_rows(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The rows of all collections, and the worst loss of each set over all collections."""
+    known = FOLDER / "defaults.json"
+    old = json.loads(known.read_text())["rows"] if known.exists() else []
+    losses: dict[str, list[float]] = {}
     for data in DATA:
-        found = {name: cells_of(data, setting, work) for name, setting in SETS.items()}
-        found = {name: cells for name, cells in found.items() if all(cell.path.exists() for cell in cells)}
-        done = {name: Outcome(name, [cells]) for name, cells in found.items()}
-        tuned = [found[name] for name in TUNING if name in found]
-        if len(tuned) == len(TUNING):
-            done[TUNED] = Outcome(TUNED, tuned)
-        values = {name: outcome.row()["NDCG@10"] for name, outcome in done.items()}
-        for name, outcome in done.items():
-            loss = round(100 * (1 - values[name] / max(values.values())), 1)
-            losses.setdefault(name, {})[data] = loss
-            cpu = round(sum(cell.found["cpu s"] for cells in outcome.settings for cell in cells), 1)
-            row = {"data": data, "set": name, "NDCG@10": values[name], "loss %": loss, "cpu s": cpu}
-            if TUNED in done and name != TUNED:
-                row["p against tuned LightGBM"] = compared(outcome, done[TUNED], list(range(DATA[data][0])))["p"]
+        measured = rows(data, arguments.work) if data in arguments.data else (r for r in old if r.get("data") == data)
+        for row in measured:
+            losses.setdefault(row["set"], []).append(row["loss %"])
             yield row
-    for name, found in sorted(losses.items(), key=lambda item: max(item[1].values())):
-        yield {"set": name, "worst loss %": max(found.values()), "collections": len(found)}
+    for name, found in sorted(losses.items(), key=lambda item: max(item[1])):
+        yield {"set": name, "worst loss %": max(found), "collections": len(found)}
 
 
 def main() -> None:
@@ -197,7 +215,7 @@ def main() -> None:
     arguments.work.mkdir(parents=True, exist_ok=True)
     for data in arguments.data:
         run(data, arguments.sets, arguments)
-    table = list(rows(arguments.work))
+    table = list(all_rows(arguments))
     for row in table:
         print(row)
     save("defaults", table)
