@@ -1,4 +1,10 @@
-"""The best cuts of 16 features at a time, with sums and best cuts in registers; see `lanes`."""
+"""The best cuts of 16 features at a time, with sums and best cuts in registers; see `lanes`.
+
+Where there is AVX-512, a register holds 8 numbers of 64 bits, else 4. Two registers are scanned side by side: AVX2 has
+too few for more. It also has no instruction that converts such numbers to floats, so that LLVM converts them one by one.
+Numbers from 0 to 2^52 are converted together instead: a number is the lowest bits of the float 2^52 + number, from
+which 2^52 is subtracted. The result is the same, bit for bit.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +14,11 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 from numba.core import types
 
-from ranksieve.kernels.lanes import LONG, address, intrinsic, splat
+from ranksieve.kernels.lanes import LONG, address, constant, intrinsic, splat
 
-HALF = 8  # of the 16 features: as many 64-bit numbers as a register holds
-VECTOR, DOUBLES = ir.VectorType(LONG, HALF), ir.VectorType(ir.DoubleType(), HALF)
+LANES = 16  # features
+DOUBLE = ir.DoubleType()
+TWO_TO_52 = 0x4330000000000000  # as bits of a float
 
 
 class Leaf(NamedTuple):
@@ -26,6 +33,7 @@ class Leaf(NamedTuple):
     unit: Any
     least_weight: Any
     mean: Any
+    no_gradient: Any  # 2^52 + what stands for a gradient of 0, see `Code.gradients`
 
 
 class Best(NamedTuple):
@@ -76,34 +84,74 @@ def _scan(context, builder, signature, arguments, *, packed=False, newton=None):
     n_bins, more = arguments[1], arguments[7:]
     planes = [LONG(0), *more[:1]]
     terms, rules = (_fields(builder, signature.args[i], arguments[i]) for i in (2, 3))
-    leaf = _leaf(builder, terms, rules)
+    features = context.codegen().magic_tuple()[2]
+    width = 8 if "+avx512f" in features else 4  # of a register
+    code = Code(builder, width, "+avx512dq" in features, packed)
+    leaf = _leaf(code, terms, rules)
     if more:
-        newton = splat(builder, rules["newton"], HALF)
-    halves = [LONG(0), LONG(HALF)]
+        newton = splat(builder, rules["newton"], width)
     ends = {"sums": 4, "up": 5, "cut": 6, **({"seconds": 8} if more else {})}  # arguments with the first and last ones
 
     def at(number, position, kind):
         return address(context, builder, signature.args[number], arguments[number], position, kind)
 
-    def first(half):
-        given = {name: at(number, half, DOUBLES if name == "up" else VECTOR) for name, number in ends.items()}
-        one = splat(builder, ir.Constant(ir.DoubleType(), 1.0), HALF)
+    def first(lane):
+        given = {
+            name: at(number, lane, code.doubles if name == "up" else code.numbers) for name, number in ends.items()
+        }
+        one = splat(builder, ir.Constant(DOUBLE, 1.0), width)
         return Best(down=one, **{name: builder.load(place, align=8) for name, place in given.items()})
 
-    def step(bin_, bests):
-        row = builder.mul(bin_, LONG(2 * HALF))
-        number = splat(builder, bin_, HALF)
-        for half, best in zip(halves, bests, strict=True):
-            place = builder.add(row, half)
-            added = [builder.load(at(0, builder.add(plane, place), VECTOR), align=8) for plane in planes]
-            yield _better(builder, leaf, best, added, number, packed, newton)
+    for start in range(0, LANES, 2 * width):
+        lanes = [LONG(start), LONG(start + width)]
 
-    for half, best in zip(halves, _loop(builder, n_bins, [first(half) for half in halves], step), strict=True):
-        best = best._replace(up=builder.fdiv(best.up, best.down))
-        for name, number in ends.items():
-            value = getattr(best, name)
-            builder.store(value, at(number, half, value.type), align=8)
+        def step(bin_, bests, lanes=lanes):
+            row = builder.mul(bin_, LONG(LANES))
+            number = splat(builder, bin_, width)
+            for lane, best in zip(lanes, bests, strict=True):
+                place = builder.add(row, lane)
+                added = [builder.load(at(0, builder.add(plane, place), code.numbers), align=8) for plane in planes]
+                yield _better(code, leaf, best, added, number, newton)
+
+        for lane, best in zip(lanes, _loop(builder, n_bins, [first(lane) for lane in lanes], step), strict=True):
+            best = best._replace(up=builder.fdiv(best.up, best.down))
+            for name, number in ends.items():
+                value = getattr(best, name)
+                builder.store(value, at(number, lane, value.type), align=8)
     return context.get_dummy_value()
+
+
+class Code(NamedTuple):
+    """The code that is written, and what it is written for."""
+
+    builder: Any
+    width: int  # of a register
+    converts: bool  # whether one instruction converts 64-bit numbers to floats
+    packed: bool  # whether second derivatives are in packed sums
+
+    @property
+    def numbers(self):
+        return ir.VectorType(LONG, self.width)
+
+    @property
+    def doubles(self):
+        return ir.VectorType(DOUBLE, self.width)
+
+    def to_doubles(self, values):
+        """Whole numbers as floats: from 0 to 2^52 with packed sums, else any."""
+        if self.converts or not self.packed:
+            return self.builder.sitofp(values, self.doubles)
+        above = self.builder.or_(values, constant(self.numbers, TWO_TO_52))
+        return self.builder.fsub(self.builder.bitcast(above, self.doubles), constant(self.doubles, 2.0**52))
+
+    def gradients(self, sums, leaf):
+        """The gradients in sums, as floats. At least 12 bits are below the gradients of packed sums."""
+        if self.converts or not self.packed:
+            return self.to_doubles(self.builder.ashr(sums, leaf.grad_shifts))
+        # without a sign: AVX2 has no shift that repeats it
+        positive = self.builder.lshr(self.builder.xor(sums, constant(self.numbers, -(1 << 63))), leaf.grad_shifts)
+        above = self.builder.bitcast(self.builder.or_(positive, constant(self.numbers, TWO_TO_52)), self.doubles)
+        return self.builder.fsub(above, leaf.no_gradient)
 
 
 def _fields(builder, type_, value):
@@ -111,7 +159,8 @@ def _fields(builder, type_, value):
     return {name: builder.extract_value(value, i) for i, name in enumerate(type_.fields)}
 
 
-def _leaf(builder, terms, rules):
+def _leaf(code, terms, rules):
+    builder = code.builder
     parts = {
         "count_masks": _mask(builder, rules["count_bits"]),
         "grad_shifts": builder.add(rules["hess_bits"], rules["count_bits"]),
@@ -119,7 +168,9 @@ def _leaf(builder, terms, rules):
         "hess_masks": _mask(builder, rules["hess_bits"]),
         **{name: terms[name] for name in ("most_rows", "most_hess", "unit", "least_weight", "mean")},
     }
-    return Leaf(**{name: splat(builder, part, HALF) for name, part in parts.items()})
+    zero = builder.lshr(LONG(-(1 << 63)), parts["grad_shifts"])  # see `Code.gradients`
+    parts["no_gradient"] = builder.bitcast(builder.or_(zero, LONG(TWO_TO_52)), DOUBLE)
+    return Leaf(**{name: splat(builder, part, code.width) for name, part in parts.items()})
 
 
 def _mask(builder, bits):
@@ -127,17 +178,18 @@ def _mask(builder, bits):
     return builder.sub(builder.shl(LONG(1), bits), LONG(1))
 
 
-def _better(builder, leaf, best, added, number, packed, newton):
+def _better(code, leaf, best, added, number, newton):
     """The best cuts after one more bin. Numbers of rows and second derivatives are those above the least ones."""
+    builder, packed = code.builder, code.packed
     sums = builder.add(best.sums, added[0])
     counted = builder.and_(sums, leaf.count_masks)
-    possible = builder.icmp_unsigned("<=", counted, leaf.most_rows)
+    possible = builder.icmp_signed("<=", counted, leaf.most_rows)
     second_sums = None
     if packed:
         second = builder.and_(builder.lshr(sums, leaf.hess_shifts), leaf.hess_masks)
+        possible = builder.and_(possible, builder.icmp_signed("<=", second, leaf.most_hess))
     elif len(added) == 2:
         second_sums = second = builder.add(best.seconds, added[1])
-    if packed or len(added) == 2:
         possible = builder.and_(possible, builder.icmp_unsigned("<=", second, leaf.most_hess))
     left, both = counted, leaf.most_rows
     if newton is True:
@@ -146,11 +198,10 @@ def _better(builder, leaf, best, added, number, packed, newton):
         left, both = builder.select(newton, second, counted), builder.select(newton, leaf.most_hess, leaf.most_rows)
     # both from whole numbers, so that the side with less weight is as exact as the other
     x, y = (
-        builder.fadd(builder.fmul(builder.sitofp(side, DOUBLES), leaf.unit), leaf.least_weight)
+        builder.fadd(builder.fmul(code.to_doubles(side), leaf.unit), leaf.least_weight)
         for side in (left, builder.sub(both, left))
     )
-    grad = builder.sitofp(builder.ashr(sums, leaf.grad_shifts), DOUBLES)
-    d = builder.fsub(grad, builder.fmul(leaf.mean, x))
+    d = builder.fsub(code.gradients(sums, leaf), builder.fmul(leaf.mean, x))
     up, down = builder.fmul(d, d), builder.fmul(x, y)
     better = builder.fcmp_ordered(">", builder.fmul(up, best.down), builder.fmul(best.up, down))
     better = builder.and_(better, possible)
