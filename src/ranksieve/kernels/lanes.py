@@ -207,17 +207,39 @@ def count_larger(typing, counts, values, others):
     return WORDS(WORDS, WORDS, WORDS), code
 
 
+def _permute(builder, name, table, positions):
+    """The elements of a register at some positions, which count modulo its size."""
+    kind = ir.FunctionType(table.type, [table.type, positions.type])
+    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    return builder.call(function, [table, positions])
+
+
+def _look_up_in_halves(builder, table, positions):
+    """`look_up` with registers of 8 numbers: the halves of the table, and the halves of the positions."""
+
+    def half(vector, first):
+        places = ir.Constant(ir.VectorType(INT, 8), list(range(first, first + 8)))
+        return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), places)
+
+    found = []
+    for wanted in (half(positions, 0), half(positions, 8)):
+        low, high = (_permute(builder, "llvm.x86.avx2.permps", half(table, first), wanted) for first in (0, 8))
+        is_high = builder.icmp_signed("!=", builder.and_(wanted, constant(wanted.type, 8)), constant(wanted.type, 0))
+        found.append(builder.select(is_high, high, low))
+    return builder.shuffle_vector(*found, ir.Constant(ir.VectorType(INT, 16), list(range(16))))
+
+
 @intrinsic
 def look_up(typing, table, positions):
     """`table[positions % 16]`."""
 
     def code(context, builder, signature, arguments):
         table, positions = arguments
-        if "+avx512f" in context.codegen().magic_tuple()[2]:
-            kind = ir.FunctionType(table.type, [table.type, positions.type])
-            name = "llvm.x86.avx512.permvar.sf.512"
-            function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-            return builder.call(function, arguments)
+        features = context.codegen().magic_tuple()[2]
+        if "+avx512f" in features:
+            return _permute(builder, "llvm.x86.avx512.permvar.sf.512", table, positions)
+        if "+avx2" in features:
+            return _look_up_in_halves(builder, table, positions)
         found = ir.Constant(table.type, ir.Undefined)
         for lane in range(FLOATS.count):
             number = ir.Constant(INT, lane)

@@ -1,7 +1,7 @@
 """The best cuts of 16 features at a time, with sums and best cuts in registers; see `lanes`.
 
 Where there is AVX-512, a register holds 8 numbers of 64 bits, else 4. Two registers are scanned side by side: AVX2 has
-too few for more. It also has no instruction that converts such numbers to floats, so that LLVM converts them one by one.
+too few for more. AVX2 has no instruction that converts such numbers to floats either: LLVM converts them one by one.
 Numbers from 0 to 2^52 are converted together instead: a number is the lowest bits of the float 2^52 + number, from
 which 2^52 is subtracted. The result is the same, bit for bit.
 """
