@@ -26,8 +26,10 @@ def transpose_tile(typing, source, positions, first, shift, target, position, st
             start = builder.add(start, shift)
             row = builder.load(address(context, builder, signature.args[0], source, start, given), align=1)
             rows.append(row if given.element == wanted else builder.fptrunc(row, ir.VectorType(wanted, 16)))
-        if wanted == BYTE:
+        if wanted == BYTE and "+avx512vbmi" in context.codegen().magic_tuple()[2]:
             rows = _transpose_bytes(builder, rows)
+        elif wanted == BYTE:
+            rows = _interleave_bytes(builder, rows)
         else:
             for step in (8, 4, 2, 1):
                 rows = _exchange(builder, rows, step)
@@ -61,6 +63,16 @@ def _transpose_bytes(builder, rows):
     columns = [shuffle(a, c, first), shuffle(a, c, second), shuffle(b, d, first), shuffle(b, d, second)]
     columns = [builder.bitcast(x, ir.VectorType(BYTE, 64)) for x in columns]
     return [shuffle(columns[n % 4], columns[n % 4], [16 * (n // 4) + k for k in range(16)]) for n in range(16)]
+
+
+def _interleave_bytes(builder, rows):
+    """`_transpose_bytes` where one instruction cannot move all bytes of a large register: four rounds of interleaving
+    two rows each, 64 instructions in all."""
+    low = [k // 2 + 16 * (k % 2) for k in range(16)]
+    orders = [ir.Constant(ir.VectorType(INT, 16), [place + shift for place in low]) for shift in (0, 8)]
+    for _ in range(4):
+        rows = [builder.shuffle_vector(rows[n // 2], rows[n // 2 + 8], orders[n % 2]) for n in range(16)]
+    return rows
 
 
 def _exchange(builder, rows, step):
