@@ -27,7 +27,8 @@ from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
 from ranksieve.kernels.lazy_scores import Candidates
-from ranksieve.kernels.row_slots import ABSENT, N_FREE, REQUESTED, Slots, copy_rows, give_slots, renew_slots
+from ranksieve.kernels.copy_bytes import copy_rows
+from ranksieve.kernels.row_slots import ABSENT, N_FREE, REQUESTED, Slots, give_slots, renew_slots
 from ranksieve.params import Params
 from samples import small_dataset
 
@@ -412,5 +413,5 @@ def test_rows_are_copied_to_their_slots(width):
     slots[rows] = rng.permutation(50)[:30]
     expected = matrix.copy()
     expected[slots[rows]] = bins[rows - 100]
-    copy_rows(bins, 100, rows, slots, matrix)
+    copy_rows(0, len(rows), bins, 100, rows, slots, matrix)
     np.testing.assert_array_equal(matrix, expected)

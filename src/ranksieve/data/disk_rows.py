@@ -11,8 +11,8 @@ from numba import get_num_threads
 
 from ranksieve.data.bin_file import BinFile
 from ranksieve.dtypes import BIN, ROW
-from ranksieve.kernels.copy_bytes import take_rows
-from ranksieve.kernels.row_slots import ABSENT, N_FREE, REQUESTED, Slots, copy_rows, give_slots, renew_slots
+from ranksieve.kernels.copy_bytes import copy_rows, take_rows
+from ranksieve.kernels.row_slots import ABSENT, N_FREE, REQUESTED, Slots, give_slots, renew_slots
 from ranksieve.kernels.traverse_binned import RowBins
 
 WHOLE_SHARE = 0.25  # rows that cost more than this share of the whole file are read with the whole file
@@ -157,7 +157,7 @@ class DiskRows:
             new = np.empty(len(bins), ROW)
             n_new, n_wanted, n_kept = renew_slots(first, values, lowest, n, n_missing, self._slots, new)
             n_missing, n_near = n_missing - n_wanted, n_near - n_kept
-            copy_rows(bins, first, new[:n_new], self.slots, self._matrix)
+            copy_rows(0, n_new, bins, first, new, self.slots, self._matrix)
 
 
 def _lowest_of_largest(values: np.ndarray, share: float) -> float:

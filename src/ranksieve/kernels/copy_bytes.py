@@ -6,7 +6,7 @@ from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import load_bytes, prefetch, store
 from ranksieve.kernels.parallel import run_parts
 
-AHEAD = 6  # rows that are copied later, which are asked for now
+AHEAD = 6  # rows that are copied later, for which memory is asked now
 
 
 @njit(cache=True, nogil=True)
@@ -22,17 +22,25 @@ def copy_bytes(source, start, n, target, place):
 
 
 @njit(cache=True, nogil=True)
-def take_some_rows(start, stop, matrix, rows, out):
+def copy_rows(start, stop, matrix, first, rows, slots, out):
+    """Copy rows[start:stop] out of a matrix of the rows from `first` on: row r to `slots[r]`, or rows[k] to k without
+    slots."""
     width, source, target = matrix.shape[1], matrix.reshape(matrix.size), out.reshape(out.size)
     for k in range(start, stop):
         for line in range(0, width if k + AHEAD < stop else 0, 64):
-            prefetch(source, np.int64(rows[k + AHEAD]) * width + line)
-        copy_bytes(source, np.int64(rows[k]) * width, width, target, k * width)
+            row = np.int64(rows[k + AHEAD])
+            prefetch(source, (row - first) * width + line)
+            if len(slots) > 0:
+                prefetch(target, np.int64(slots[row]) * width + line)
+        row = np.int64(rows[k])
+        place = np.int64(slots[row]) if len(slots) > 0 else k
+        copy_bytes(source, (row - first) * width, width, target, place * width)
 
 
 @njit(cache=True, nogil=True)
 def take_rows(matrix, rows):
     """Some rows of a matrix of bytes: same as `np.take(matrix, rows, axis=0)`, on all threads."""
     out = np.empty((len(rows), matrix.shape[1]), np.uint8)
-    run_parts(take_some_rows, len(rows), (matrix, rows, out))
+    in_order = np.empty(0, np.int32)
+    run_parts(copy_rows, len(rows), (matrix, 0, rows, in_order, out))
     return out

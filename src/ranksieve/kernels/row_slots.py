@@ -8,12 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranksieve.kernels.copy_bytes import copy_bytes
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.lanes import prefetch
 
 ABSENT, REQUESTED = -1, -2  # slots of rows that are not in memory
-AHEAD = 6  # rows that are copied later, for which memory is asked now
 FIRST_FREE, N_FREE, N_USED = 0, 1, 2
 
 
@@ -84,16 +81,3 @@ def renew_slots(first, priority, lowest, n_most, n_reserved, slots, new):
             n_new += 1
             n_wanted += is_wanted
     return n_new, n_wanted, n_near - (n_coming - n_new)
-
-
-@njit(cache=True, nogil=True)
-def copy_rows(bins, first, rows, slots, matrix):
-    """Copy rows to their slots of a matrix; `bins` are those of the rows from `first` on."""
-    width, source, target = bins.shape[1], bins.reshape(bins.size), matrix.reshape(matrix.size)
-    for k in range(len(rows)):
-        if k + AHEAD < len(rows):
-            row = rows[k + AHEAD]
-            for line in range(0, width, 64):
-                prefetch(source, (np.int64(row) - first) * width + line)
-                prefetch(target, np.int64(slots[row]) * width + line)
-        copy_bytes(source, (np.int64(rows[k]) - first) * width, width, target, np.int64(slots[rows[k]]) * width)
