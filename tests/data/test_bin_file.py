@@ -9,6 +9,8 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -438,6 +440,43 @@ def test_a_file_that_was_cut_short_while_it_was_used_is_reported(tmp_path):
 
 def test_the_file_that_was_verified_is_used(small_memory, path, tmp_path, monkeypatch):
     expected = from_file(path)
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("end", ["close", "stop", "raise", "work"])
+def test_a_visit_may_end_early(small_memory, tmp_path, threads, end):
+    """Where a consumer stops or fails, or work fails: threads end, no more blocks are read, and the file is closed."""
+    (tmp_path / "x.bins").write_bytes(bytes(500 * 16))
+    opened = open(tmp_path / "x.bins", "rb", buffering=0)  # noqa: SIM115 (closed with the BinFile)
+    file, before, worked = BinFile(tmp_path / "x.bins", 500, 16, opened), threading.active_count(), []
+
+    def work(first, bins):
+        worked.append(first)
+        if end == "work" and len(worked) == 2:
+            raise ArithmeticError
+
+    if end == "close":
+        visit = file.visit(work, threads)
+        assert next(visit)[0] == 0
+        visit.close()
+        del visit
+    else:
+        try:
+            for _ in file.visit(work, threads):
+                if end == "stop":
+                    break
+                if end == "raise":
+                    raise ArithmeticError
+        except ArithmeticError:
+            assert end != "stop"
+        else:
+            assert end == "stop"
+    assert threading.active_count() == before and len(worked) <= 2 * threads + 1
+    read = file.bytes_read
+    time.sleep(0.01)
+    assert file.bytes_read == read < file.n_bytes
+    del file
+    assert opened.closed
+
+
     verify = bin_store.verify
 
     def replaced_afterwards(*given):
