@@ -78,8 +78,8 @@ def small_memory(monkeypatch):
 
     monkeypatch.setattr(bin_store, "resident_memory", lambda: 0)
     monkeypatch.setattr(bin_store, "sample_bytes", lambda n_rows, n_features: 0)
-    sizes = {"WORK_BYTES": 0, "FEATURE_BYTES": 0, "LEAST_ROWS": 8, "DOC_BYTES": 4, "WHOLE_BYTES": 0, "TOP_BYTES": 0,
-             "MEMORY_BYTES": 4}  # fmt: skip
+    sizes = {"WORK_BYTES": 0, "FEATURE_BYTES": 0, "LEAST_ROWS": 8, "DOC_BYTES": 0, "LABEL_BYTES": 4,
+             "WHOLE_BYTES": 0, "TOP_BYTES": 0, "MEMORY_BYTES": 4}  # fmt: skip
     for name, value in sizes.items():
         monkeypatch.setattr(bin_store, name, value)
     monkeypatch.setattr(bin_file, "BLOCK_BYTES", 1_024)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import ranksieve as rs
 from ranksieve.boosting.disk_grower import DiskGrower
 from ranksieve.boosting.disk_scores import DiskScores, _Priority
 from ranksieve.boosting.disk_training import passes_per_tree, store_of
-from ranksieve.boosting.scores import NO_LABELS, NO_ROWS, Choice, Scores, all_waiting
+from ranksieve.boosting.scores import NO_MARKS, NO_ROWS, Choice, Scores, all_waiting
 from ranksieve.boosting.selections.top import TopNegatives
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.bin_store import BinStore
@@ -26,8 +27,8 @@ from ranksieve.data.lists import starts_of
 from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
-from ranksieve.kernels.lazy_scores import Candidates
 from ranksieve.kernels.copy_bytes import copy_rows
+from ranksieve.kernels.lazy_scores import Candidates
 from ranksieve.kernels.row_slots import ABSENT, N_FREE, REQUESTED, Slots, give_slots, renew_slots
 from ranksieve.params import Params
 from samples import small_dataset
@@ -77,6 +78,26 @@ def test_trees_are_those_of_bins_in_memory(small_memory, data, params, room):
     same(rs.train(binned, valid=valid, **params), rs.train(data, valid=valid, **params))
 
 
+@pytest.mark.parametrize("factor", [1.0, 0.5], ids=["grades", "fractions"])
+def test_functions_of_the_user_see_the_same_labels(small_memory, data, factor):
+    """Labels of bins in a file take one byte where they can; what computes with them gets numbers as usual."""
+    lists = replace(data.lists, grades=(factor * data.labels).astype(np.float32))
+    data, seen = replace(data, lists=lists), []
+
+    def selection(view):
+        seen.append(view.lists.labels.dtype)
+        return np.flatnonzero(-view.lists.labels - view.scores.all() < 0.05)
+
+    def objective(labels, scores, offsets):
+        seen.append(labels.dtype)
+        return (labels - 1) - scores, np.ones(len(labels))
+
+    params = {"selection": selection, "objective": objective, **MORE}
+    del params["min_negatives"]
+    same(rs.train(in_file(data, MANY), **params), rs.train(data, **params))
+    assert set(seen) == {np.dtype(np.float32)}
+
+
 def test_validation_bins_can_be_in_a_file(small_memory, data):
     binned, valid = in_file(data, MANY), small_dataset(9, seed=4)
     store = BinStore("5K", keep=False)
@@ -110,7 +131,8 @@ def test_training_continues_from_a_checkpoint(small_memory, data, tmp_path):
     rs.io.write_parquet(data, tmp_path / "train.parquet")
     params = {**MORE, "negatives": 0.1, "checkpoint": tmp_path / "saved"}
     rs.train(tmp_path / "train.parquet", memory="5K", **{**params, "trees": 4})
-    resumed = rs.train(tmp_path / "train.parquet", memory="6K", resume=True, **params)
+    rs.train(tmp_path / "train.parquet", memory="6K", resume=True, **{**params, "trees": 6})
+    resumed = rs.train(tmp_path / "train.parquet", resume=True, **params)  # with bins in memory
     same(resumed, rs.train(data, negatives=0.1, **MORE))
 
 
@@ -213,7 +235,7 @@ def test_only_rows_that_may_be_chosen_are_requested(small_memory, data):
     exact.add(trees[4]), scores.add(trees[4])
     choice, bound = Choice(last.copy(), starts_of(counts), counts.copy()), before + trees[4].leaf_values.max()
     lists = offsets, np.full(data.n_queries, np.inf), counts, counts, choice.starts
-    scores._improve(choice, Candidates(NO_ROWS, NO_LABELS), lists, False, all_waiting(data.n_queries))
+    scores._improve(choice, Candidates(NO_ROWS, NO_MARKS), lists, False, all_waiting(data.n_queries))
     requested = scores._rows.slots == REQUESTED
     assert requested.any() and not (requested & in_memory).any()
     for q, count in enumerate(counts):
@@ -295,8 +317,11 @@ def test_negatives_are_candidates_by_their_labels(small_memory, data):
                 np.testing.assert_array_equal(other.rows, last[0].rows)
 
 
-def test_a_document_takes_so_many_bytes(small_memory, data):
-    binned, kept = in_file(data, MANY), []
+@pytest.mark.parametrize(("factor", "size"), [(1.0, 15), (0.5, 19)], ids=["grades", "fractions"])
+def test_a_document_takes_so_many_bytes(small_memory, data, factor, size):
+    """A label takes one byte; 4 where labels are fractions, and one more that says whether it is 0."""
+    lists = replace(data.lists, grades=(factor * data.labels).astype(np.float32))
+    binned, kept = in_file(replace(data, lists=lists), MANY), []
 
     def selection(view):
         kept.append(view)
@@ -305,9 +330,10 @@ def test_a_document_takes_so_many_bytes(small_memory, data):
     rs.train(binned, selection=selection, **{name: value for name, value in MORE.items() if name != "min_negatives"})
     view = kept[-1]
     scores = view.scores.source
-    arrays = {id(one): one for one in (*vars(scores).values(), binned.disk.slots, *vars(view.lists).values())
+    owners = scores, binned.disk, view.lists, view.negatives, view.training.all_rows
+    arrays = {id(one): one for owner in owners for one in vars(owner).values()
               if isinstance(one, np.ndarray) and len(one) == data.n_docs}  # fmt: skip
-    assert sum(one.nbytes for one in arrays.values()) == 18 * data.n_docs
+    assert sum(one.nbytes for one in arrays.values()) == size * data.n_docs
     assert not scores._heads and "rows" not in vars(view.negatives)
 
 
@@ -320,9 +346,10 @@ def test_priority_is_the_distance_to_the_lowest_selected_score(small_memory, dat
     floors[::3] = np.inf
     more = np.full(n, np.inf), counts, counts, starts_of(counts)
     by_rows = _Priority(
-        scores, Candidates(rows, NO_LABELS), (np.searchsorted(rows, data.lists.offsets), *more), floors, False
+        scores, Candidates(rows, NO_MARKS), (np.searchsorted(rows, data.lists.offsets), *more), floors, False
     )
-    by_labels = _Priority(scores, Candidates(NO_ROWS, data.labels), (data.lists.offsets, *more), floors, False)
+    marks = (data.labels > 0).view(np.uint8)
+    by_marks = _Priority(scores, Candidates(NO_ROWS, marks), (data.lists.offsets, *more), floors, False)
     for first, last in ((0, data.n_docs), (0, 5), (13, 200), (199, data.n_docs), (7, 8)):
         expected = np.full(data.n_docs, -np.inf)
         for q, (start, stop) in enumerate(zip(data.lists.offsets[:-1], data.lists.offsets[1:], strict=True)):
@@ -331,7 +358,7 @@ def test_priority_is_the_distance_to_the_lowest_selected_score(small_memory, dat
             best = np.sort(values)[-k] if 0 < k <= len(values) else -np.inf if k else np.inf
             expected[inside] = np.minimum(values - max(best, floors[q] if q % 3 else -np.inf), np.finfo(float).max)
         np.testing.assert_array_equal(by_rows(first, last), expected[first:last])
-        np.testing.assert_array_equal(by_labels(first, last), expected[first:last])
+        np.testing.assert_array_equal(by_marks(first, last), expected[first:last])
 
 
 def test_memory_holds_the_rows_asked_for_and_the_nearest(small_memory, data):

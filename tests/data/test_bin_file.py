@@ -171,7 +171,7 @@ bin_file.BinWriter.finish = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
 bin_store.resident_memory = lambda: 0
 bin_store.sample_bytes = lambda n_rows, n_features: 0
 bin_store.WORK_BYTES = bin_store.FEATURE_BYTES = bin_store.WHOLE_BYTES = 0
-bin_store.DOC_BYTES = bin_store.MEMORY_BYTES = 4
+bin_store.DOC_BYTES, bin_store.LABEL_BYTES, bin_store.MEMORY_BYTES = 0, 4, 4
 bin_store.LEAST_ROWS = 8
 bin_data(sys.argv[1], max_bins=16, store=bin_store.BinStore("9K"))
 """
@@ -259,7 +259,7 @@ def sizes(monkeypatch):
     """A program of 100 MB; constants that make sums easy."""
     monkeypatch.setattr(bin_store, "resident_memory", lambda: 100_000_000)
     monkeypatch.setattr(bin_store, "available_memory", lambda: 500_000_000)
-    given = {"WORK_BYTES": 10_000_000, "FEATURE_BYTES": 100_000, "DOC_BYTES": 50, "WHOLE_BYTES": 10,
+    given = {"WORK_BYTES": 10_000_000, "FEATURE_BYTES": 100_000, "DOC_BYTES": 45, "LABEL_BYTES": 5, "WHOLE_BYTES": 10,
              "POSITIVE_BYTES": 0, "MEMORY_BYTES": 50}  # fmt: skip
     for name, value in given.items():
         monkeypatch.setattr(bin_store, name, value)
@@ -292,7 +292,7 @@ def test_rows_in_memory_take_what_the_limit_leaves(sizes, tmp_path, memory, left
         path.touch()
         files.append(BinFile(path, n_rows, 100))
         store.opened(bin_store.StoredBins(files[-1], small_dataset(2).lists, None, None))
-    left -= 1_250_000 * 50
+    left -= 1_250_000 * 45 + 2 * small_dataset(2).n_docs  # labels take one byte
     assert [store.room(file) for file in files] == [min(left * 4 // 500, 10**6), min(left // 500, 250_000)]
 
 
@@ -394,8 +394,10 @@ def test_weights_and_validation_sets_leave_room_for_fewer_rows(sizes, tmp_path, 
         store.opened(bin_store.StoredBins(file, lists, None, None), beside=beside)
         rooms.append(store.room(file))
     columns = data.lists.weights.nbytes + data.lists.positions.nbytes + data.lists.order.nbytes
-    assert rooms[0] - rooms[1] == -(-columns // 100)
-    assert rooms[0] - rooms[2] == 1_000_000 * bin_store.TOP_BYTES // 100
+    n_docs, left = small_dataset(2).n_docs, 75_000_000 - 45_000_000
+    assert rooms[0] == (left - n_docs) // 100
+    assert rooms[1] == (left - data.n_docs - columns) // 100
+    assert rooms[2] == (left - 5 * n_docs - 1_000_000 * bin_store.TOP_BYTES) // 100
 
 
 def test_progress_is_reported(small_memory, path):
@@ -438,8 +440,6 @@ def test_a_file_that_was_cut_short_while_it_was_used_is_reported(tmp_path):
             use()
 
 
-def test_the_file_that_was_verified_is_used(small_memory, path, tmp_path, monkeypatch):
-    expected = from_file(path)
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("end", ["close", "stop", "raise", "work"])
 def test_a_visit_may_end_early(small_memory, tmp_path, threads, end):
@@ -477,6 +477,8 @@ def test_a_visit_may_end_early(small_memory, tmp_path, threads, end):
     assert opened.closed
 
 
+def test_the_file_that_was_verified_is_used(small_memory, path, tmp_path, monkeypatch):
+    expected = from_file(path)
     verify = bin_store.verify
 
     def replaced_afterwards(*given):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import default_names
-from ranksieve.data.lists import lists_from_runs, runs_of
+from ranksieve.data.lists import Lists, lists_from_runs, runs_of
 from ranksieve.errors import DataError
 
 X = np.arange(12.0).reshape(6, 2)
@@ -155,3 +155,15 @@ def test_arrays_in_place_of_lists_are_refused_with_advice():
 def test_document_ids_are_one_per_row():
     with pytest.raises(DataError, match="doc_ids has 1 values for 2 rows"):
         Dataset.from_arrays(np.zeros((2, 1)), [1, 0], [1, 1], doc_ids=["a"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "size"), [([0, 255, -0.0, 4], 1), ([0, 256, 3, 4], 4), ([0, 0.5, 3, 4], 4), ([0, 1e30, 3, 4], 4)]
+)
+def test_labels_that_are_small_whole_numbers_take_a_byte(labels, size):
+    lists = Lists(np.array(labels, np.float32), np.array([0, 1, 4]), np.arange(2)).small()
+    assert lists.grades.itemsize == size and lists.n_docs == 4
+    assert lists.labels.dtype == np.float32 and lists.labels.tolist() == np.array(labels, np.float32).tolist()
+    taken = lists.take_rows(np.array([1, 3]))
+    assert taken.grades.itemsize == size and taken.labels.tolist() == lists.labels[[1, 3]].tolist()
+    assert (-lists.labels <= 0).all()  # bytes would wrap around

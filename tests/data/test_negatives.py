@@ -12,6 +12,7 @@ def test_rows_and_places_of_negatives(queries):
     labels = np.concatenate(queries).astype(np.float32)
     negatives = Negatives(Lists(labels, starts_of([len(one) for one in queries]), np.arange(len(queries))))
     expected = np.flatnonzero(labels == 0)
+    assert (negatives.marks == (labels != 0)).all() and negatives.marks.dtype == np.uint8
     assert negatives.rows.tolist() == expected.tolist()
     assert negatives.rows_at(np.arange(len(expected))).tolist() == expected.tolist()
     assert negatives.places_of(negatives.rows).tolist() == list(range(len(expected)))

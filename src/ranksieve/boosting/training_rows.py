@@ -14,7 +14,7 @@ from ranksieve.boosting.position_bias import sums_by_position
 from ranksieve.boosting.scores import Scores
 from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import Negatives, draw_places, share_of
-from ranksieve.dtypes import ROW, SCORE
+from ranksieve.dtypes import LABEL, ROW, SCORE
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metric_table import highest_grade
 from ranksieve.evaluation.metrics import Metric
@@ -61,11 +61,16 @@ class TrainingRows:
     """
 
     rows: np.ndarray | None
-    labels: np.ndarray
+    grades: np.ndarray
     offsets: np.ndarray
     weights: np.ndarray | None
     selected: Selected | None = None  # what the selection returned, where it is more than rows
     cache: dict[Any, Any] = field(default_factory=dict)  # for what an objective derives from labels and offsets
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The labels as numbers to compute with; see `Lists`."""
+        return self.grades.astype(LABEL, copy=False)
 
     @property
     def full_lists(self) -> bool:
@@ -75,7 +80,7 @@ class TrainingRows:
     def of(cls, lists: Lists, selected: np.ndarray | Selected | None) -> TrainingRows:
         """The rows that a selection returned, checked."""
         if selected is None:
-            return cls(None, lists.labels, lists.offsets, lists.weights)
+            return cls(None, lists.grades, lists.offsets, lists.weights)
         more = selected if isinstance(selected, Selected) else None
         rows = _checked_rows(selected.rows if isinstance(selected, Selected) else selected, lists.n_docs)
         offsets = np.searchsorted(rows, lists.offsets).astype(np.int64)
@@ -83,7 +88,7 @@ class TrainingRows:
         if more is not None and more.weights is not None:
             own = _checked_weights(more.weights, more.rows, rows)
             weights = own if weights is None else weights * own
-        return cls(rows, lists.labels[rows], offsets, weights, more)
+        return cls(rows, lists.grades[rows], offsets, weights, more)
 
 
 def _checked_weights(weights: np.ndarray, given: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -229,7 +234,7 @@ class TrainingLists:
 
     def __post_init__(self) -> None:
         if np.isnan(self.highest_grade):
-            self.highest_grade = highest_grade(self.lists.labels)
+            self.highest_grade = highest_grade(self.lists.grades)
 
     @cached_property
     def negatives(self) -> Negatives:
@@ -301,15 +306,16 @@ class TrainingLists:
     def _derivatives(self, rows: TrainingRows, scores: np.ndarray, step: int) -> Gradients:
         """What the objective returns, checked, as float64."""
         objective: Objective = self.params.objective_rule
-        n_docs = len(rows.labels)
+        n_docs = len(rows.grades)
         if self.biases is not None:
             scores = scores + self.biases[self._positions(rows.rows)]
         if dataclasses.is_dataclass(type(objective)):
             is_own = type(objective).__module__.startswith("ranksieve.")
+            given = (rows.grades, scores) if is_own else (rows.labels, scores.copy())
             grad, hess = objective(
                 ObjectiveView(
-                    rows.labels, scores if is_own else scores.copy(), rows.offsets, rows.rows, step, self.params.seed,
-                    self.metric, self.highest_grade, rows.cache, self.portion.first_row, rows.weights,
+                    *given, rows.offsets, rows.rows, step, self.params.seed, self.metric, self.highest_grade,
+                    rows.cache, self.portion.first_row, rows.weights,
                 )
             )  # fmt: skip
         else:

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,18 @@ from ranksieve.data.blocks import Source
 from ranksieve.data.disk_rows import WHOLE_BYTES
 from ranksieve.data.free_memory import available_memory, resident_memory
 from ranksieve.data.stored_bins import FileSink, StoredBins
+from ranksieve.dtypes import GRADE
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.text_formats import AUTO, file_size, read_size, unit_hint
 
 LOG = logging.getLogger("ranksieve")
 SHARE = 0.7  # of the free memory that bins may take, if no limit is given
-DOC_BYTES = 18  # of a document whose bins are in a file: label, score, number of its trees, place in memory
+DOC_BYTES = 14  # of a document whose bins are in a file: score, number of its trees, place in memory
+LABEL_BYTES = 5  # of its label at most: with a byte that says whether it is 0, where it is larger than a byte
 POSITIVE_BYTES = 4  # more of a positive: its row
 TOP_BYTES = 8  # more of a validation set: scores of the best documents
 FOREST_BYTES = 10  # more for each further forest of a bag: score, number of its trees
-MEMORY_BYTES = 54  # of a document besides its bins, where these are in memory: label, scores, gradients, work arrays
+MEMORY_BYTES = 55  # of a document besides its bins, where these are in memory: label, scores, gradients, work arrays
 WORK_BYTES = 48 << 20  # libraries and kernels that are loaded, blocks of the bin file
 FEATURE_BYTES = 448 << 10  # of a feature: blocks and buffers of data that is read, or histograms
 LEAST_ROWS = 1_024  # that have to fit beside the documents' scores
@@ -78,7 +80,7 @@ class BinStore:
     forests: int = 1
     _in_files: int = field(default=0, init=False)  # documents whose bins are in files
     _doc_bytes: int = field(default=0, init=False)  # that these take
-    _column_bytes: int = field(default=0, init=False)  # of their weights, positions and order
+    _column_bytes: int = field(default=0, init=False)  # of their labels, weights, positions and order
     _in_memory: int = field(default=0, init=False)  # bytes of bins in memory
 
     def __post_init__(self) -> None:
@@ -117,13 +119,13 @@ class BinStore:
 
     def check_room(self, n_docs: int, width: int, source: str) -> None:
         """Refuse a limit that is too low for the scores of so many documents."""
-        per_doc = self._per_doc + WHOLE_BYTES
+        per_doc = self._per_doc + LABEL_BYTES + WHOLE_BYTES
         least = self._used(width) + self._in_memory + self._doc_bytes + n_docs * per_doc + LEAST_ROWS * width
         self._refuse_below(least, f"scores and gradients of {n_docs:,} documents of {source}", n_docs * per_doc, width)
 
     @property
     def _per_doc(self) -> int:
-        """Bytes of a document whose bins are in a file."""
+        """Bytes of a document whose bins are in a file, without its label."""
         return DOC_BYTES + FOREST_BYTES * (self.forests - 1)
 
     def check_sample(self, n_docs: int, width: int, source: str) -> None:
@@ -217,12 +219,15 @@ class BinStore:
 
     def opened(self, stored: StoredBins, *, keep: bool | None = None, beside: bool = False) -> StoredBins:
         """Count the documents of a file that is used from now on."""
+        if not beside:  # metrics need the labels of validation sets for every tree
+            stored = replace(stored, lists=stored.lists.small())
         n_docs, lists = stored.file.n_rows, stored.lists
-        more = (column for column in (lists.weights, lists.positions, lists.order) if column is not None)
+        columns = (lists.weights, lists.positions, lists.order)
         self._in_files += n_docs
         self._doc_bytes += n_docs * (self._per_doc + TOP_BYTES * beside)
-        self._column_bytes += sum(column.nbytes for column in more)
-        self._column_bytes += POSITIVE_BYTES * int(np.count_nonzero(lists.labels))
+        self._column_bytes += sum(column.nbytes for column in columns if column is not None)
+        self._column_bytes += lists.n_docs if lists.grades.dtype == GRADE else lists.n_docs * LABEL_BYTES
+        self._column_bytes += POSITIVE_BYTES * int(np.count_nonzero(lists.grades))
         if not (self.keep if keep is None else keep):
             stored.file.remove()
         return stored

@@ -162,7 +162,8 @@ def _bin_dataset(data: Dataset, most: dict[str, int], binning: Binning | None, p
         for block in data.blocks():
             _fill_rows(sink, block, binning, data.info)
         sink.finish(lists, binning, data.info)
-    return replace(place.binned(sink, lists, binning, data.info), lists=data.lists)
+    binned = place.binned(sink, lists, binning, data.info)
+    return replace(binned, lists=replace(binned.lists, order=data.lists.order))
 
 
 def _bin_source(source: Source, most: dict[str, int], binning: Binning | None, place: _Place) -> Binned:

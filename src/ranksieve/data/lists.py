@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ranksieve.dtypes import LABEL, MAX_POSITION, OFFSET, POSITION
+from ranksieve.dtypes import GRADE, LABEL, MAX_POSITION, OFFSET, POSITION
 from ranksieve.errors import DataError
 
 EXPECTED_POSITION = f"a rank from 1 to {MAX_POSITION}, or 0 for documents that were not shown"
@@ -19,10 +19,11 @@ class Lists:
     """The documents of queries without their features: query q owns rows `offsets[q]:offsets[q + 1]`.
 
     If rows had to be regrouped by query, `order[i]` is the user's row of row i; else it is None. `positions` are the
-    ranks, from 1, at which documents were shown where labels are clicks; 0 for documents that were not.
+    ranks, from 1, at which documents were shown where labels are clicks; 0 for documents that were not. `grades` are
+    the labels, of one byte each in `small` lists.
     """
 
-    labels: np.ndarray
+    grades: np.ndarray
     offsets: np.ndarray
     query_ids: np.ndarray
     doc_ids: np.ndarray | None = None
@@ -31,8 +32,13 @@ class Lists:
     positions: np.ndarray | None = None
 
     @property
+    def labels(self) -> np.ndarray:
+        """The label of each document; a new array where lists are small."""
+        return self.grades.astype(LABEL, copy=False)
+
+    @property
     def n_docs(self) -> int:
-        return len(self.labels)
+        return len(self.grades)
 
     @property
     def n_queries(self) -> int:
@@ -48,6 +54,13 @@ class Lists:
         if self.weights is None:
             return None
         return np.add.reduceat(self.weights, self.offsets[:-1]) / self.sizes
+
+    def small(self) -> Lists:
+        """The same lists in less memory, if all labels are whole numbers up to 255."""
+        if self.grades.max(initial=0) > np.iinfo(GRADE).max:
+            return self
+        grades = self.grades.astype(GRADE)
+        return replace(self, grades=grades) if np.array_equal(grades, self.grades) else self
 
     def to_user_order(self, values: np.ndarray) -> np.ndarray:
         """Values of the rows, in the order in which the user gave the rows."""
@@ -71,7 +84,7 @@ class Lists:
 
     def _subset(self, rows: np.ndarray, queries: np.ndarray, offsets: np.ndarray) -> Lists:
         return Lists(
-            labels=self.labels[rows],
+            grades=self.grades[rows],
             offsets=offsets,
             query_ids=self.query_ids[queries],
             doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
@@ -222,7 +235,7 @@ def list_facts(lists: Lists, n_features: int) -> list[tuple[str, str]]:
     """The size of a data set, in words."""
     if not lists.n_docs:
         return [("documents", "0"), ("features", f"{n_features:,}")]
-    sizes, positives = lists.sizes, np.add.reduceat(lists.labels > 0, lists.offsets[:-1])
+    sizes, positives = lists.sizes, np.add.reduceat(lists.grades > 0, lists.offsets[:-1])
     return [
         ("documents", f"{lists.n_docs:,}"),
         ("queries", f"{lists.n_queries:,}, {np.count_nonzero(positives == 0):,} of them without positives"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.lists import Lists, starts_of
-from ranksieve.dtypes import ROW
+from ranksieve.dtypes import GRADE, ROW
 from ranksieve.kernels.counter_random import draw_per_query
 from ranksieve.kernels.top_per_query import largest_per_query
 
@@ -30,17 +30,22 @@ class Negatives:
 
     @cached_property
     def positives(self) -> np.ndarray:
-        return np.flatnonzero(self._lists.labels).astype(ROW)
+        return np.flatnonzero(self._lists.grades).astype(ROW)
 
     @cached_property
     def rows(self) -> np.ndarray:
-        labels = self._lists.labels
-        rows, end = np.empty(len(labels) - np.count_nonzero(labels), ROW), 0
-        for start in range(0, len(labels), PART_ROWS):  # of 64-bit numbers there are never many
-            found = np.flatnonzero(labels[start : start + PART_ROWS] == 0)
+        grades = self._lists.grades
+        rows, end = np.empty(len(grades) - np.count_nonzero(grades), ROW), 0
+        for start in range(0, len(grades), PART_ROWS):  # of 64-bit numbers there are never many
+            found = np.flatnonzero(grades[start : start + PART_ROWS] == 0)
             rows[end : end + len(found)] = found + start
             end += len(found)
         return rows
+
+    @cached_property
+    def marks(self) -> np.ndarray:
+        """A byte for each document, 0 for negatives; the labels themselves where they are as small."""
+        return marks_of(self._lists.grades)
 
     @cached_property
     def offsets(self) -> np.ndarray:
@@ -69,6 +74,11 @@ class Negatives:
         """`counts[q]` random negatives of each query, ascending."""
         places = draw_places(np.diff(self.offsets), counts, rng, first_query=first_query)
         return self.rows_at(places + np.repeat(self.offsets[:-1], counts))
+
+
+def marks_of(labels: np.ndarray) -> np.ndarray:
+    """A byte for each label, 0 where it is 0; the labels themselves where they are as small."""
+    return labels if labels.dtype == GRADE else (labels != 0).view(GRADE)
 
 
 def largest_rows(values: np.ndarray, candidates: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:

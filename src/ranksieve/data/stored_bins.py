@@ -38,6 +38,7 @@ class StoredBins:
     def from_arrays(cls, file: BinFile, note: dict[str, Any], arrays: dict[str, np.ndarray], source: str) -> StoredBins:
         """What `to_arrays` has stored."""
         columns = {item.name: arrays.get(item.name) for item in fields(Lists)}
+        columns["grades"] = arrays["labels"]
         if arrays["query_ids"].dtype.kind == "U":
             columns["query_ids"] = arrays["query_ids"].astype(object)
         lists = Lists(**columns)  # type: ignore[arg-type]
@@ -51,8 +52,8 @@ def to_arrays(
     key: str | None, lists: Lists, binning: Binning, info: FeatureInfo
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The note and the arrays of a bin file."""
-    columns = {item.name: getattr(lists, item.name) for item in fields(lists) if item.name != "doc_ids"}
-    arrays = {name: column for name, column in columns.items() if column is not None}
+    columns = {item.name: getattr(lists, item.name) for item in fields(lists) if item.name not in ("grades", "doc_ids")}
+    arrays = {name: column for name, column in {"labels": lists.labels, **columns}.items() if column is not None}
     if lists.query_ids.dtype == object:
         arrays["query_ids"] = lists.query_ids.astype(str)
     cuts = {f"binning_{name}": getattr(binning, name) for name in CUTS}

@@ -27,11 +27,11 @@ ROUNDING = 1e-6  # heads are compared with so much room: they are rounded, and c
 class Candidates(NamedTuple):
     """Documents that may be chosen: of query q `rows[offsets[q]:offsets[q + 1]]`, ascending.
 
-    Without rows, these are the documents `offsets[q]:offsets[q + 1]`; with labels, only those whose label is 0.
+    Without rows, these are the documents `offsets[q]:offsets[q + 1]`; with marks, only those whose mark is 0.
     """
 
     rows: np.ndarray
-    labels: np.ndarray
+    marks: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -120,14 +120,14 @@ def head_of(floor, ceiling):
 @njit(cache=True, nogil=True)
 def near_rows(candidates, start, stop, lowest_head, sign, ceilings, scores, done, heads, out):
     """The candidates start..stop - 1 whose heads are at least `lowest_head`, and their number."""
-    rows, labels = candidates
+    rows, marks = candidates
     n = 0
     if len(heads) == 0:
         for i in range(start, stop):
             row = uintp(rows[i]) if len(rows) > 0 else uintp(i)
             out[n] = row
             is_near = sign * scores[row] - ceilings[done[row]] >= lowest_head
-            n += is_near and (len(labels) == 0 or labels[row] == 0.0)
+            n += is_near and (len(marks) == 0 or marks[row] == 0)
     elif len(rows) > 0:
         for i in range(start, stop):
             out[n] = rows[i]
@@ -135,7 +135,7 @@ def near_rows(candidates, start, stop, lowest_head, sign, ceilings, scores, done
     else:
         for row in range(start, stop):
             out[n] = row
-            n += heads[row] >= lowest_head and (len(labels) == 0 or labels[row] == 0.0)
+            n += heads[row] >= lowest_head and (len(marks) == 0 or marks[row] == 0)
     return n
 
 
@@ -146,23 +146,25 @@ def margins(first, last, candidates, lists, floors, sign, scores, out):
     All scores of these rows are known, so that floors may be higher than those given. `lists` are as in
     `best_per_query`.
     """
-    rows, labels = candidates
+    rows, marks = candidates
     offsets, thresholds, lows, highs, _ = lists
     out[:] = -np.inf
     start, stop = first, last
     if len(rows) > 0:
         start, stop = np.searchsorted(rows, first), np.searchsorted(rows, last)
     q = np.searchsorted(offsets, start, side="right") - 1
-    values, found = np.empty(stop - start, np.float64), np.empty(stop - start, np.int64)
+    high = np.empty(stop - start, np.float64)  # scores that may make the floor higher: mostly few
     while start < stop:
-        end, n = min(offsets[q + 1], stop), 0
+        end, n, floor = min(offsets[q + 1], stop), 0, floors[q]
         for i in range(start, end):
             row = uintp(rows[i]) if len(rows) > 0 else uintp(i)
-            values[n], found[n] = sign * scores[row], row - uintp(first)
-            n += len(labels) == 0 or labels[row] == 0.0
-        floor = max(floors[q], lowest_needed(values[:n], thresholds[q], lows[q], highs[q]))
-        for k in range(n):
-            out[found[k]] = min(values[k] - floor, LARGEST)
+            high[n] = sign * scores[row]
+            n += high[n] >= floor and (len(marks) == 0 or marks[row] == 0)
+        floor = max(floor, lowest_needed(high[:n], thresholds[q], lows[q], highs[q]))
+        for i in range(start, end):
+            row = uintp(rows[i]) if len(rows) > 0 else uintp(i)
+            if len(marks) == 0 or marks[row] == 0:
+                out[row - uintp(first)] = min(sign * scores[row] - floor, LARGEST)
         start, q = end, q + 1
 
 
@@ -196,7 +198,7 @@ def best_of_some(first, last, row_bins, forest, n_trees, bounds, candidates, lis
             walks += more
             floor = max(floor, lowest_needed(known, thresholds[q], low, high))
             lowest_head = head_of(floor, ceilings[n_trees])
-            near = Candidates(rows[:n_near], candidates.labels)
+            near = Candidates(rows[:n_near], candidates.marks)
             n_near = near_rows(near, 0, n_near, lowest_head, sign, ceilings, scores, done, heads, rows)
         lowest_heads[q], n_walks[q] = lowest_head, walks
         n_requested[q] = request_rows(rows, 0, n_near, n_trees, done, slots)

@@ -26,7 +26,7 @@ class TopNegatives(Minimum, Share):
         counts = negatives.counts(self.negatives, self.min_negatives)
         last = view.cache.get(self)  # makes this selection faster and does not change it
         lists = view.lists
-        view.cache[self] = view.scores.top(None, lists.offsets, counts, last, labels=lists.labels)
+        view.cache[self] = view.scores.top(None, lists.offsets, counts, last, labels=negatives.marks)
         return view.cache[self]
 
 
@@ -74,6 +74,6 @@ class TopAndBottom(Rest, TopNegatives):
         counts = negatives.counts(self.rest, 0)
         view.cache[key] = view.scores.choose(
             None, view.lists.offsets, np.full(len(counts), np.inf), counts, counts, view.cache.get(key),
-            labels=view.lists.labels, lowest=True,
+            labels=negatives.marks, lowest=True,
         )  # fmt: skip
         return np.union1d(super().__call__(view), view.cache[key].rows)
