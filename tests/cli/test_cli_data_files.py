@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import typer.main
@@ -53,6 +55,26 @@ def test_columns_with_other_names(files, tables, run, model, tmp_path):
     packed = run("pack", tables / "test.parquet", "--out", tmp_path / "packed.parquet", *COLUMNS)
     assert packed.code == 0 and "packing: 100%" in packed.output
     assert "label" in pq.read_schema(tmp_path / "packed.parquet").names
+
+
+def test_models_of_text_and_of_tables_are_evaluated_together(files, run, model, tmp_path):
+    """Each reads absent features as in its training: as zero, or as missing."""
+    data = read(files / "train.txt")
+    rows = np.column_stack([data.labels, np.repeat(data.query_ids, data.lists.sizes), data.features])
+    header = "label,qid,f1,f2,f3,f4,f5"
+    table = tmp_path / "train.csv"
+    np.savetxt(table, rows, delimiter=",", header=header, comments="", fmt="%.9g")
+    other, gaps = tmp_path / "other.txt", tmp_path / "gaps.txt"
+    assert run("train", table, "--out", other, "--quiet", *QUICK).code == 0
+    assert [load(one).info["missing"] for one in (model, other)] == ["zero", "nan"]
+    lines = (files / "test.txt").read_text().splitlines()
+    gaps.write_text("\n".join(line if n % 3 else line.rsplit(" ", 3)[0] for n, line in enumerate(lines)))
+    for given in (table, gaps):
+        both = run("evaluate", model, other, given)
+        assert both.code == 0, both.output
+        for one in (model, other):
+            value = re.search(r"0\.\d{4}", run("evaluate", one, given).output)[0]
+            assert re.search(rf"{one.stem}\.txt .*{value}", both.output), both.output
 
 
 def test_columns_of_nothing_are_refused(run, model, tmp_path):

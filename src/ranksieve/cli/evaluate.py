@@ -121,7 +121,7 @@ def _metrics(given: EvaluateArguments) -> list[Metric]:
 def _score_models(
     names: list[str], data: Path, missing: str | None, threads: int | None
 ) -> tuple[ScoredFile, dict[str, str]]:
-    from ranksieve.forest.score_file import open_for, score_file
+    from ranksieve.forest.score_file import score_each
     from ranksieve.models.load import load
     from ranksieve.retrieval.runs import is_run
 
@@ -130,7 +130,7 @@ def _score_models(
             raise ParameterError(f"{name}: is a TREC run, not a model; give --run {name} and --qrels QRELS")
     loaded = {name: load(name) for name in names}
     show_waiting("scoring")
-    scored = score_file(loaded, open_for(data, loaded, missing), threads)
+    scored = score_each(loaded, data, missing, threads)
     return scored, {name: model.size for name, model in loaded.items()}
 
 

@@ -13,6 +13,7 @@ from ranksieve.data.blocks import Block, ListBuilder, Source, check_narrow, wide
 from ranksieve.data.data_file import NEEDED
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import check_feature_names, default_names
+from ranksieve.data.letor import TextSource
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data, read, read_source
 from ranksieve.errors import DataError, RanksieveWarning, caller_level, param
@@ -31,20 +32,20 @@ class ScoredFile:
 
 def open_for(path: Any, models: Mapping[str, Model], missing: str | None, needed: Sequence[str] = NEEDED) -> Source:
     """Open a data file; absent features are read as in the models' training data, unless `missing` is given."""
-    kinds = {str(model.info.get("missing", "zero")) for model in models.values()}
-    if missing is None and len(kinds) > 1:
+    kinds = {_missing_of(model) for model in models.values()}
+    names = {tuple(model.feature_names) for model in models.values()}
+    wanted = names.pop() if len(names) == 1 else ()
+    first, *others = (model.info.get("categories", {}) for model in models.values())
+    if any(categories != first for categories in others):
+        raise DataError(f"{path}: the models were trained with different categories; use them one by one")
+    source = open_data(path, missing=missing or min(kinds), needed=needed, wanted=wanted, categories=first)
+    if missing is None and len(kinds) > 1 and isinstance(source, TextSource):
         raise DataError(
             f"{path}: the models were trained with different values for absent features; give ",
             param("missing", "zero"),
             " or ",
             param("missing", "nan"),
         )
-    names = {tuple(model.feature_names) for model in models.values()}
-    wanted = names.pop() if len(names) == 1 else ()
-    first, *others = (model.info.get("categories", {}) for model in models.values())
-    if any(categories != first for categories in others):
-        raise DataError(f"{path}: the models were trained with different categories; use them one by one")
-    source = open_data(path, missing=missing or kinds.pop(), needed=needed, wanted=wanted, categories=first)
     for name, model in models.items():
         if alike := alike_in_float32(model):
             message = (
@@ -54,6 +55,11 @@ def open_for(path: Any, models: Mapping[str, Model], missing: str | None, needed
             )
             warnings.warn(RanksieveWarning(message), stacklevel=caller_level())
     return source
+
+
+def _missing_of(model: Model) -> str:
+    """The value of absent features in the training data of a model."""
+    return str(model.info.get("missing", "zero"))
 
 
 def read_for_models(data: Any, systems: Iterable[Any]) -> Any:
@@ -96,6 +102,20 @@ def score_file(models: Mapping[str, Model], source: Source, threads: int | None 
         for name, values in found.items():
             scores[name].append(values)
     return ScoredFile(growing.finish(), {name: np.concatenate(values) for name, values in scores.items()})
+
+
+def score_each(models: Mapping[str, Model], path: Any, missing: str | None, threads: int | None = None) -> ScoredFile:
+    """As `score_file`, with data that is read for each model as its training data was.
+
+    Models with the same features, categories and values of absent features share a pass over the file.
+    """
+    groups: dict[str, dict[str, Model]] = {}
+    for name, model in models.items():
+        way = repr((missing or _missing_of(model), model.feature_names, model.info.get("categories")))
+        groups.setdefault(way, {})[name] = model
+    scored = [score_file(group, open_for(path, group, missing), threads) for group in groups.values()]
+    scores = {name: values for part in scored for name, values in part.scores.items()}
+    return ScoredFile(scored[0].lists, {name: scores[name] for name in models})
 
 
 def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> Dataset:
