@@ -139,6 +139,11 @@ class ProgressDisplay:
             self._printed = (at, done)
             self._print(self._line)
 
+    def line(self, text: str) -> None:
+        """A line that stays."""
+        if not self._quiet:
+            self._console.print(text, markup=False, soft_wrap=True)
+
     def _speed(self, done: float, total: float | None, unit: str) -> tuple[list[str], list[str]]:
         """Time left, and time per unit, once known. The first step is not counted: it may have compiled kernels."""
         self._times.append((time.monotonic(), done))

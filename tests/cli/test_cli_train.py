@@ -31,6 +31,37 @@ def test_validation_on_the_training_data_is_warned_of(files, run, tmp_path):
     assert "and test data" not in outcome.output
 
 
+def test_queries_of_the_training_data_in_other_files_are_warned_of(files, run, tmp_path):
+    """The same data under another name and in another format, and some of its queries among others."""
+    rs.io.write_parquet(rs.read(files / "train.txt"), tmp_path / "copy.parquet")
+    lines = (files / "train.txt").read_text().splitlines(keepends=True)
+    (tmp_path / "mixed.txt").write_text("".join(lines[24:48]) + (files / "test.txt").read_text())
+    for algo, *options in (("lambdamart", "--trees", "2"), ("mcrank", "--trees", "1"), ("ranksvm",)):
+        sets = ["--valid", tmp_path / "copy.parquet", "--test", tmp_path / "mixed.txt", "--quiet", "--algo", algo]
+        outcome = run("train", files / "train.txt", *sets, *options, "--out", tmp_path / "model")
+        assert outcome.code == 0, outcome.output
+        same = "are in the training data with the same labels and features; the metric on them says nothing"
+        for text in ("copy.parquet: 30 of 30 queries (100, 101, 102, …)", "mixed.txt: 2 of 16 queries (102, 103)"):
+            assert f"{text} {same}" in " ".join(outcome.output.split()), outcome.output
+    sets = [files / "train.txt", "--valid", files / "valid.txt", "--test", files / "test.txt", "--quiet"]
+    assert "warning" not in run("train", *sets, "--out", tmp_path / "model.txt", *QUICK).output
+
+
+def test_train_prints_what_it_trains_on(files, run, tmp_path):
+    out = tmp_path / "model.txt"
+    outcome = run("train", files / "train.txt", "--out", out, *QUICK)
+    assert "\ntraining on 360 documents of 30 queries with 5 features\n" in outcome.output
+    table = tmp_path / "train.csv"
+    rows = [f"{row % 3},{row // 12},d{row},{row},{row * row},http://{row}" for row in range(48)]
+    table.write_text("\n".join(["label,qid,docid,a,b,url", *rows]))
+    outcome = run("train", table, "--out", out, *QUICK, "--ignore", "u*")
+    assert (
+        "training on 48 documents of 4 queries with 2 features; columns that are not features: label (labels), "
+        "qid (query ids), docid (document ids), url (ignored)\n"
+    ) in outcome.output
+    assert "training on" not in run("train", files / "train.txt", "--out", out, "--quiet", *QUICK).output
+
+
 def test_train_prints_the_model_file_and_its_metric(files, run, tmp_path):
     out = tmp_path / "model.txt"
     sets = [files / "train.txt", "--valid", files / "valid.txt", "--test", files / "test.txt"]

@@ -170,8 +170,9 @@ def test_the_command_that_repeats_has_the_options_of_the_data(tmp_path, monkeypa
     Path("train set.csv").write_text(_csv(TRAIN))
     Path("valid.csv").write_text(_csv(VALID))
     Path("fixed.toml").write_text("trees = 4\nmonotone = 'a:+1'\n")
-    given = ["--valid", "valid.csv", "--label", "grade", "--categorical", "brand", "--ignore", "tit*"]
-    given += ["--missing", "nan", "--params", "fixed.toml", "--leaves", "4"]
+    Path("test.csv").write_text(_csv(rs.synth.cubic(6, start=60)))
+    given = ["--valid", "valid.csv", "--test", "test.csv", "--label", "grade", "--categorical", "brand", "--ignore"]
+    given += ["tit*", "--missing", "nan", "--params", "fixed.toml", "--leaves", "4"]
     rules = ["--algo", "lambdamart", "--step", "optimal", "--step-range", "0.0", "0.5"]
     options = [*given, *rules, "--trials", "2", "--minutes", "5", "--journal", "j", "--quiet"]
     result = CliRunner().invoke(app, ["tune", "train set.csv", *options, "--out", "best.txt"])
@@ -182,6 +183,8 @@ def test_the_command_that_repeats_has_the_options_of_the_data(tmp_path, monkeypa
     assert not {"--trials", "--minutes", "--journal"} & set(words)
     again = CliRunner().invoke(app, [*words[:-1], "again.txt"])
     assert again.exit_code == 0, again.output
+    (value,) = (line for line in result.output.splitlines() if line.startswith("test"))
+    assert value in again.output.splitlines() and " ndcg@10 0." in value
     assert Path("again.txt").read_bytes() == Path("best.txt").read_bytes()
 
 

@@ -9,7 +9,9 @@ from typing import Any, Protocol
 from ranksieve import __version__
 from ranksieve.boosting.callbacks import SelectionCounter
 from ranksieve.boosting.checkpoint import CheckpointOptions
+from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.lists import Lists
 from ranksieve.errors import ParameterError, param
@@ -61,6 +63,15 @@ def model_info(params: Params, features: FeatureInfo, **facts: Any) -> dict[str,
     for name in (*RESOURCES, "device"):  # the model does not depend on the device, up to rounding
         settings.pop(name, None)
     return {"params": settings, **facts, "ranksieve": __version__, **features.for_model()}
+
+
+def report_data(
+    callbacks: Sequence[Any], name: str, data: Binned | Dataset, sizes: Mapping[str, int] | None = None
+) -> None:
+    """Pass a data set that was read, and its sizes, to the callbacks that have a method `on_data`."""
+    for callback in callbacks:
+        if hasattr(callback, "on_data"):
+            callback.on_data(name, data, sizes or sizes_of(data.lists))
 
 
 def sizes_of(lists: Lists) -> dict[str, int]:

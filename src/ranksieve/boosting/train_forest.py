@@ -16,7 +16,7 @@ from ranksieve.boosting.disk_scores import new_scores
 from ranksieve.boosting.disk_training import listener_of, report_disk_time, store_of
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.initial_scores import TRAIN, Base, make_base
-from ranksieve.boosting.job import TrainingJob, model_info, named_sets, sizes_of
+from ranksieve.boosting.job import TrainingJob, model_info, named_sets, report_data, sizes_of
 from ranksieve.boosting.loop import Parts, State, boost
 from ranksieve.boosting.oblivious import ObliviousGrower
 from ranksieve.boosting.position_bias import PositionBiases, count_positions, learned_biases, uses_biases
@@ -50,6 +50,7 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     params = job.params
     given, store = open_data(job.data, missing=job.missing), store_of(params, job.callbacks)
     train_set = bin_data(given, **params.bin_limits, binning=job.binning, store=store)
+    report_data(job.callbacks, TRAIN, train_set)
     _note_no_effect(train_set.lists, params, job.callbacks)
     base = start_of(job, train_set, given, QueryLabels.of(train_set.lists))
     has_biases = uses_biases(train_set.lists, params)
@@ -249,6 +250,7 @@ def _validation_sets(
         names, categories = train_set.feature_names, train_set.categories
         given = open_data(data, missing=job.missing, wanted=names, categories=categories)
         binned = bin_like(given, train_set, store=store)
+        report_data(job.callbacks, name, binned)
         start = base.scores(name, given, binned)
         again = start if base.ranks else start[:1].copy()  # a constant needs no memory
         yield memory.validation_set(name, binned, memory.scores(binned, start), again)

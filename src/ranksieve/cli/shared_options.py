@@ -40,6 +40,7 @@ def read_weights(text: str) -> list[float]:
 
 
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]
+TestData = Annotated[Path | None, typer.Option(help="Test data. The metric on it is reported at the end.")]
 OutModel = Annotated[Path, out_option("Model file to write. A file that exists is replaced.")]
 OutRun = Annotated[Path, out_option("TREC run to write.")]
 OutData = Annotated[Path, out_option("Data file to write: Parquet if its name ends in .parquet, else LETOR text.")]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import statistics
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -15,14 +13,14 @@ from ranksieve.cli.command import CHECKPOINT, option, takes_options
 from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
 from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, show_biases, with_categories
 from ranksieve.cli.options import chosen_params, is_flag, with_params
-from ranksieve.cli.shared_options import Missing, OutModel, ParamsFile, Quiet
-from ranksieve.errors import InterruptedTraining, ParameterError, RanksieveWarning
+from ranksieve.cli.shared_options import Missing, OutModel, ParamsFile, Quiet, TestData
+from ranksieve.cli.training_data import TrainingData, joined
+from ranksieve.errors import InterruptedTraining, ParameterError
 from ranksieve.files import check_folder
 from ranksieve.parameter_table import FORESTS, table
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
-    from ranksieve.data.joined import JoinedSource
     from ranksieve.evaluation.metrics import Metric
     from ranksieve.forest.model import Model
     from ranksieve.params import Params
@@ -35,7 +33,7 @@ class TrainArguments:
     data: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training data: one file, or several parts.")]
     out: OutModel
     valid: list[Path] | None = option(None, "Validation data for early stopping, or a part of it.")
-    test: Path | None = option(None, "Test data. The metric on it is reported at the end.")
+    test: TestData = None
     init: str | None = option(
         None, "Model file or feature to start from. The new model contains it.", metavar="MODEL|FEATURE"
     )
@@ -70,11 +68,11 @@ def train(context: typer.Context, given: TrainArguments) -> None:
     """
     context.meta[CHECKPOINT] = given.checkpoint
     chosen = chosen_params(context, given.params)
-    _warn_of_training_data(given)
     names = context.params["categorical"]  # the TOML file's, if there is one and no option; so with missing
     data, valid, test = (with_categories(files, names) for files in (given.data, given.valid, given.test))
     given = replace(given, data=data, valid=valid, test=test, missing=context.params["missing"])
     _check_options(given, explicit_stopping=is_flag(context, "early_stopping") and chosen.early_stopping > 0)
+    used = TrainingData(given.data, given.valid or (), given.test, missing=given.missing)
     is_forest = given.init is None and chosen.algo in FORESTS
     check_model_file(given.out, *given.read, given.init, given.params, is_forest=is_forest)
     from ranksieve.cli.compiling import TRAINING, compile_tasks, start_task
@@ -90,7 +88,7 @@ def train(context: typer.Context, given: TrainArguments) -> None:
         compile_tasks(TRAINING, quiet=given.quiet)
         scoring = start_task("scoring") if given.test else None
     try:
-        model = _run(given, chosen)
+        model = _run(given, chosen, used)
     except InterruptedTraining as stopped:
         _keep_interrupted(stopped.model, given, chosen, metric)
     interrupted = model.info.get("interrupted")
@@ -98,21 +96,10 @@ def train(context: typer.Context, given: TrainArguments) -> None:
     save_model(model, out)
     show_facts(_facts(model, out, metric))
     show_biases(model.info)
-    if given.test is not None:
-        if scoring is not None:
-            scoring.wait()
-        _show_test(model, given.test, metric)
+    if scoring is not None:
+        scoring.wait()
+    used.show_test(model, metric)
     exit_if_interrupted(interrupted)
-
-
-def _warn_of_training_data(given: TrainArguments) -> None:
-    """Warn if other data is the training data, too."""
-    trained_on = {os.path.realpath(path) for path in given.data}
-    for kind, paths in (("validation", given.valid or ()), ("test", (given.test,) if given.test else ())):
-        for path in paths:
-            if os.path.realpath(path) in trained_on:
-                text = f"{path} is training and {kind} data; the metric on it says nothing about new queries"
-                warnings.warn(RanksieveWarning(text), stacklevel=2)
 
 
 def _check_options(given: TrainArguments, *, explicit_stopping: bool) -> None:
@@ -152,7 +139,7 @@ def _keep_interrupted(model: Model, given: TrainArguments, params: Params, metri
     raise typer.Exit(130)
 
 
-def _run(given: TrainArguments, params: Params) -> Model:
+def _run(given: TrainArguments, params: Params, used: TrainingData) -> Model:
     """Train here or on a cluster."""
     from ranksieve.boosting.checkpoint import CheckpointOptions
     from ranksieve.boosting.job import TrainingJob
@@ -162,23 +149,15 @@ def _run(given: TrainArguments, params: Params) -> Model:
     workers = f"starting {counted(worker=given.local_workers)}, " if given.local_workers else ""
     saved = CheckpointOptions(given.checkpoint, given.checkpoint_every, given.checkpoint_minutes, given.resume)
     with training_display(params.algo, doing=f"{workers}reading the data", quiet=given.quiet) as progress:
-        job = TrainingJob(given.data, params, given.valid, given.init, (progress,), given.missing, saved)
+        used.show = progress.line
+        job = TrainingJob(given.data, params, given.valid, given.init, (progress, used), given.missing, saved)
         if not given.on_cluster:
-            return run(replace(job, data=_joined(job.data, job.missing), valid=_joined(job.valid, job.missing)))
+            return run(replace(job, data=joined(job.data, job.missing), valid=joined(job.valid, job.missing)))
         from ranksieve.cluster.connect import connect
         from ranksieve.cluster.training import Cluster
 
         with connect(given.cluster, given.local_workers, params.threads) as client:
             return run(replace(job, cluster=Cluster(client, copies=not given.no_copies)))
-
-
-def _joined(paths: list[Path] | None, missing: str) -> Path | JoinedSource | None:
-    """The parts of a data set as one."""
-    from ranksieve.data.joined import JoinedSource, Piece
-
-    if not paths:
-        return None
-    return paths[0] if len(paths) == 1 else JoinedSource([Piece(path) for path in paths], missing=missing)
 
 
 def _facts(model: Model, out: Path, metric: Metric) -> list[tuple[str, str]]:
@@ -194,13 +173,3 @@ def _facts(model: Model, out: Path, metric: Metric) -> list[tuple[str, str]]:
         facts.append(("validation", f"{metric} {info['best_score']:.4f}"))
         facts.append(("conventions", metric.describe()))
     return facts
-
-
-def _show_test(model: Model, path: Path, metric: Metric) -> None:
-    from ranksieve.evaluation.evaluate import evaluate
-    from ranksieve.forest.score_file import open_for, score_file
-
-    models = {"the model": model}
-    scored = score_file(models, open_for(path, models, None))
-    result = evaluate(scored.scores, scored.lists, metric)
-    show_facts([("test", f"{metric} {result.mean():.4f}"), ("conventions", result.conventions[0])])

@@ -12,7 +12,8 @@ import typer
 from ranksieve.cli.console import show_error, show_facts, show_table
 from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, with_categories
 from ranksieve.cli.options import chosen_params, given_flags, is_flag, option_words, read_toml, with_params
-from ranksieve.cli.shared_options import Missing, OutModel, Quiet
+from ranksieve.cli.shared_options import Missing, OutModel, Quiet, TestData
+from ranksieve.cli.training_data import TrainingData
 from ranksieve.errors import InterruptedTuning
 from ranksieve.parameter_table import FORESTS, canonical, flag, table
 from ranksieve.text_formats import counted, duration
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 SEARCH_OPTIONS = {"minutes", "trials", "journal"}  # that `ranksieve train` does not have
 
 
-@reads_data("data", "valid")
+@reads_data("data", "valid", "test")
 @with_params({"Parameters of all trials": table})
 def tune(
     context: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data.")],
     out: OutModel,
     valid: Annotated[Path, typer.Option(help="Validation data, which parameters are chosen on.")],
+    test: TestData = None,
     minutes: Annotated[float, typer.Option(min=0.01, help="Time of the search.")] = 10.0,
     trials: Annotated[int, typer.Option(min=1, help="Largest number of trials.")] = 1000,
     journal: Annotated[
@@ -50,19 +52,25 @@ def tune(
     """
     chosen = chosen_params(context, params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
-    data, valid = (with_categories(file, context.params["categorical"]) for file in (data, valid))
+    data, valid, test = (with_categories(file, context.params["categorical"]) for file in (data, valid, test))
+    used = TrainingData([data], [valid], test, missing=missing)
     journal = journal or out.with_name(f"{out.name}.trials")
-    check_model_file(out, data, valid, params, is_forest=chosen.algo in FORESTS)
+    check_model_file(out, data, valid, test, params, is_forest=chosen.algo in FORESTS)
     from ranksieve.cli.compiling import TRAINING, compile_tasks
+    from ranksieve.data.read import open_data
+    from ranksieve.evaluation.metrics import metric_of
     from ranksieve.progress import ProgressDisplay
     from ranksieve.rankers.trials import load_optuna
     from ranksieve.rankers.tune import tune
 
     load_optuna()
+    if test is not None:
+        open_data(test, missing=missing)  # a wrong path is refused before the search
     given = {**(read_toml(params)[0] if params else {}), **given_flags(context)}
     if chosen.algo in FORESTS:
         compile_tasks(TRAINING, quiet=quiet)
     progress = ProgressDisplay("tuning", quiet=quiet)
+    used.show = progress.line
 
     def show(record: TuningRecord) -> None:
         best = "" if record.best is None else f"best {chosen.metric} {record.best:.4f}"
@@ -72,12 +80,13 @@ def tune(
     options: dict[str, Any] = {"minutes": minutes, "trials": trials, "journal": journal, "missing": missing}
     try:
         with progress:
-            found = tune(data, valid=valid, callbacks=(show,), **options, **given)
+            found = tune(data, valid=valid, callbacks=(show, used), **options, **given)
     except KeyboardInterrupt as stopped:
         _keep_interrupted(stopped, out, journal)
     save_model(found.model, out)
     _show(found)
     show_facts([*_facts(found, out, journal), ("repeat", _command(context, chosen, found))])
+    used.show_test(found.model, metric_of(chosen))
 
 
 def _keep_interrupted(stopped: KeyboardInterrupt, out: Path, journal: Path) -> NoReturn:

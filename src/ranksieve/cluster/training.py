@@ -13,7 +13,7 @@ import numpy as np
 from ranksieve.boosting.bagging import bagged_step, check_bag
 from ranksieve.boosting.checkpoint import CheckpointOptions, choices
 from ranksieve.boosting.initial_scores import TRAIN, ScoresBase
-from ranksieve.boosting.job import TrainingJob, named_sets
+from ranksieve.boosting.job import TrainingJob, named_sets, report_data
 from ranksieve.boosting.loop import Parts, State
 from ranksieve.boosting.position_bias import PositionBiases, count_positions
 from ranksieve.boosting.train_forest import BoostingRun, start_of
@@ -198,6 +198,7 @@ def _load(job: TrainingJob, pool: WorkerPool, config: RunConfig, data: Binned) -
     sizes: dict[str, Any] = {
         name: {"documents": found.n_docs, "queries": len(found.checksums)} for name, found in summaries.items()
     }
+    report_data(job.callbacks, TRAIN, data, sizes[TRAIN])
     return BoostingRun(
         job=job,
         data=data,

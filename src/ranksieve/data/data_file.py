@@ -27,6 +27,7 @@ USUAL = {
     "weight": ("weight",),
     "position": ("position",),
 }
+ROLES = {"label": "labels", "qid": "query ids", "docid": "document ids", "weight": "weights", "position": "positions"}
 RESERVED = frozenset(name for names in USUAL.values() for name in names)  # never features
 NAMED = (*USUAL, "ignore", "categorical")  # parameters of `DataFile` besides the path
 NEEDED = ("label", "qid")
@@ -175,6 +176,13 @@ class ReadOptions:
         )
         by_number = order_by_number(features, self.wanted)
         return features if by_number is None else tuple(features[number] for number in by_number)
+
+    def reasons(self, left_out: Sequence[str], found: dict[str, str]) -> dict[str, str]:
+        """Why columns are not features; `found` are those that hold something else, by role."""
+        held = {name: ROLES[role] for role, name in found.items()}
+        others = dict.fromkeys(RESERVED, "a reserved name")
+        default = "not a feature of the model" if self.wanted else "ignored"
+        return {name: held.get(name) or others.get(name) or default for name in left_out}
 
 
 class SpooledPath(str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError, ParameterError, did_you_mean, param
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, caller_level, did_you_mean, param
 from ranksieve.text_formats import counted, read_signs, some_of
 
 NUMBERED = re.compile(r"(\D*)(\d{1,9})", re.ASCII)  # letters, or none, and a number
@@ -28,6 +29,7 @@ class FeatureInfo:
     absent: float = 0.0  # the value of a feature that a LETOR line leaves out
     candidates: Mapping[str, Any] | None = None  # how the documents were retrieved; see retrieval's `Provenance`
     categories: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of categorical features, by number
+    left_out: Mapping[str, str] = field(default_factory=dict)  # columns of a table that are not features, and why
 
     def with_names(self, n_features: int) -> FeatureInfo:
         """The same with the names f1, f2, … where there are none; all features must be known."""
@@ -170,7 +172,7 @@ def infinite_feature(source: str, name: str, row: int) -> DataError:
 def check_feature_names(given: Sequence[str], expected: Sequence[str], source: str) -> None:
     """Raise `DataError` unless the features are those of the training data in the same order.
 
-    Features without names are matched by number.
+    Features without names are matched by number; names that were numbers in training are warned of.
     """
     given, expected = tuple(given), tuple(expected)
     missing = next((f"; {name!r} is missing" for name in expected if name not in given), "")
@@ -180,6 +182,12 @@ def check_feature_names(given: Sequence[str], expected: Sequence[str], source: s
             "give the features of the training data"
         )
     if same_features(given, expected):
+        if _is_unnamed(expected) and not _is_unnamed(given) and numbers_of(given) is None:
+            text = (
+                f"{source}: columns are taken by position, since the features of the training data have numbers and no "
+                f"names: {given[0]!r} as {expected[0]!r} to {given[-1]!r} as {expected[-1]!r}; check their order"
+            )
+            warnings.warn(RanksieveWarning(text), stacklevel=caller_level())
         return
     place = next(i for i, (a, b) in enumerate(zip(given, expected, strict=True)) if a != b)
     raise DataError(

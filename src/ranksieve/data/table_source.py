@@ -62,8 +62,9 @@ class TableSource(Source):
         first_stage = info.first_stage if options.first_stage is None else options.first_stage
         found = {**info.categories, **names_of(self._encoders)}
         categories = {name: found[name] for name in names if name in found}
+        left_out = options.reasons([name for name in schema.names if name not in names], self._columns)
         self.info = FeatureInfo(
-            names, feature_number(first_stage, names), place, info.absent, info.candidates, categories
+            names, feature_number(first_stage, names), place, info.absent, info.candidates, categories, left_out
         )
 
     def fingerprint(self) -> list[Any] | None:

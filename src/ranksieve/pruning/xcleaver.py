@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from ranksieve.boosting.disk_training import store_of
-from ranksieve.boosting.initial_scores import ModelBase
-from ranksieve.boosting.job import TrainingJob, model_info, named_sets, sizes_of
+from ranksieve.boosting.initial_scores import TRAIN, ModelBase
+from ranksieve.boosting.job import TrainingJob, model_info, named_sets, report_data, sizes_of
 from ranksieve.boosting.position_bias import INFO
 from ranksieve.boosting.train_forest import train_forest
 from ranksieve.boosting.tree import to_forest
@@ -37,8 +37,11 @@ def train_xcleaver(job: TrainingJob) -> Forest:
     params = job.params
     store = store_of(params)
     train_set = bin_data(job.data, **params.bin_limits, missing=job.missing, store=store)
-    valid = named_sets(job.valid).values()
-    sets = [bin_like(given, train_set, missing=job.missing, store=store) for given in valid]
+    report_data(job.callbacks, TRAIN, train_set)
+    sets = []
+    for name, given in named_sets(job.valid).items():
+        sets.append(bin_like(given, train_set, missing=job.missing, store=store))
+        report_data(job.callbacks, name, sets[-1])
     judge = "valid" if sets else "train"
     if not sets:
         warnings.warn(only_training_lists(), stacklevel=4)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.job import TrainingJob, named_sets
+from ranksieve.boosting.initial_scores import TRAIN
+from ranksieve.boosting.job import TrainingJob, named_sets, report_data
 from ranksieve.data.categories import check_no_categories
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
@@ -28,6 +29,7 @@ def training_set(job: TrainingJob) -> Dataset:
     if job.params.algo not in ("lightgbm", "feature"):
         check_no_categories(data.info, job.params.algo)
     warn_of_positions(data.lists, job.params)
+    report_data(job.callbacks, TRAIN, data)
     return data
 
 
@@ -45,8 +47,11 @@ def warn_of_positions(lists: Lists, params: Params) -> None:
 
 def validation_sets(job: TrainingJob, train_set: Dataset) -> list[tuple[str, Dataset]]:
     """The validation sets by name, in memory, with the features of the training set."""
-    sets = named_sets(job.valid)
-    return [(name, read_like(given, train_set, missing=job.missing)) for name, given in sets.items()]
+    given = named_sets(job.valid).items()
+    sets = [(name, read_like(data, train_set, missing=job.missing)) for name, data in given]
+    for name, data in sets:
+        report_data(job.callbacks, name, data)
+    return sets
 
 
 def measured(params: Params, model: Model, valid_sets: Sequence[tuple[str, Dataset]]) -> dict[str, Any]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from ranksieve.boosting.callbacks import Monitor, checked_mean
 from ranksieve.boosting.grower import Grower
-from ranksieve.boosting.job import TrainingJob, model_info, named_sets, sizes_of
+from ranksieve.boosting.initial_scores import TRAIN
+from ranksieve.boosting.job import TrainingJob, model_info, named_sets, report_data, sizes_of
 from ranksieve.boosting.loop import Parts, Rounds, State, boost
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
@@ -79,6 +80,7 @@ def train_mcrank(job: TrainingJob) -> Grades:
     """Grow one tree per output and round until validation stops improving or there are `trees` rounds."""
     params = job.params
     data = bin_data(job.data, **params.bin_limits, missing=job.missing)
+    report_data(job.callbacks, TRAIN, data)
     lists = data.lists
     QueryLabels.of(lists).check_grades(data.source, pairs=False)
     warn_of_positions(lists, params)
@@ -126,6 +128,7 @@ def _grades(labels: np.ndarray, source: str) -> np.ndarray:
 def _watched(job: TrainingJob, data: Binned, grades: np.ndarray, starts: np.ndarray) -> Iterator[GradesValidSet]:
     for name, given in named_sets(job.valid).items():
         binned = bin_like(given, data, missing=job.missing)
+        report_data(job.callbacks, name, binned)
         yield GradesValidSet(name, binned, [Scores(binned, start=start) for start in starts], grades)
 
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from ranksieve.boosting.checkpoint import checksums
 from ranksieve.boosting.disk_training import store_of
-from ranksieve.boosting.job import TrainingJob, named_sets
+from ranksieve.boosting.initial_scores import TRAIN
+from ranksieve.boosting.job import TrainingJob, named_sets, report_data
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
@@ -150,7 +151,9 @@ class _Search:
         if base.algorithm.is_forest:
             store = store_of(base)
             self._data = bin_data(data, **base.bin_limits, missing=missing, store=store)
+            report_data(callbacks, TRAIN, self._data)
             self._valid = bin_like(first, self._data, missing=missing, store=store)
+            report_data(callbacks, "valid", self._valid)
         self._best: tuple[float, dict[str, Any], Model] | None = None
         self._n_done, self._cut = 0, False
         self._cut_model: Model | None = None  # of the trial that the end of the time has cut short

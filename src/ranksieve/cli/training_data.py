@@ -1,0 +1,119 @@
+"""What `train` and `tune` show of their data: its size, queries that leak into other data, and the test metric."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ranksieve.cli.console import show_facts
+from ranksieve.errors import RanksieveWarning
+from ranksieve.text_formats import counted, some_of
+
+if TYPE_CHECKING:
+    from ranksieve.data.blocks import Source
+    from ranksieve.data.features import FeatureInfo
+    from ranksieve.data.joined import JoinedSource
+    from ranksieve.data.lists import Lists
+    from ranksieve.evaluation.metrics import Metric
+    from ranksieve.forest.model import Model
+
+MOST_COLUMNS = 12  # that are named
+USELESS = "the metric on {} says nothing about new queries"
+
+
+def joined(paths: Sequence[Path] | None, missing: str) -> Path | JoinedSource | None:
+    """The parts of a data set as one."""
+    from ranksieve.data.joined import JoinedSource, Piece
+
+    if not paths:
+        return None
+    return paths[0] if len(paths) == 1 else JoinedSource([Piece(path) for path in paths], missing=missing)
+
+
+class TrainingData:
+    """A callback of training that passes what is trained on to `show`, and warns of leakage.
+
+    Leakage is data that is training data and validation or test data, too: the same file, or queries with the same
+    labels and features in both.
+    """
+
+    def __init__(
+        self,
+        train: Sequence[Path],
+        valid: Sequence[Path] = (),
+        test: Path | None = None,
+        *,
+        missing: str = "zero",
+    ) -> None:
+        self._train, self._valid, self._test = train, valid, () if test is None else (test,)
+        self._missing = missing
+        self.show: Callable[[str], None] = lambda text: None
+        self._lists: Lists | None = None  # those of the training data
+        self._info: FeatureInfo | None = None
+        self._is_reported = {
+            kind: self._warn_of_files(kind, paths) for kind, paths in (("validation", valid), ("test", self._test))
+        }
+
+    def __call__(self, record: Any) -> None:
+        """Nothing is done after a tree."""
+
+    def _warn_of_files(self, kind: str, paths: Sequence[Path]) -> bool:
+        """Warn if other data is the training data, too."""
+        trained_on = {os.path.realpath(path) for path in self._train}
+        same = [path for path in paths if os.path.realpath(path) in trained_on]
+        for path in same:
+            text = f"{path} is training and {kind} data; {USELESS.format('it')}"
+            warnings.warn(RanksieveWarning(text), stacklevel=4)
+        return bool(same)
+
+    def on_data(self, name: str, data: Any, sizes: Mapping[str, int]) -> None:
+        """Show the size of the training data; compare validation data with it."""
+        from ranksieve.boosting.initial_scores import TRAIN
+
+        if name != TRAIN:
+            self._compare("validation", self._valid, data.lists)
+            return
+        self._lists, self._info = data.lists, data.info
+        size = f"{counted(document=sizes['documents'])} of {counted(query=sizes['queries'])}"
+        columns = some_of([f"{column} ({why})" for column, why in data.info.left_out.items()], MOST_COLUMNS)
+        left_out = f"; columns that are not features: {columns}" if columns else ""
+        self.show(f"training on {size} with {counted(feature=len(data.feature_names))}{left_out}")
+
+    def show_test(self, model: Model, metric: Metric) -> None:
+        """Show the metric on the test data, if there is any."""
+        from ranksieve.evaluation.evaluate import evaluate
+        from ranksieve.forest.score_file import score_each
+
+        for path in self._test:
+            scored = score_each({"the model": model}, path, None)
+            self._compare("test", self._test, scored.lists)
+            result = evaluate(scored.scores, scored.lists, metric)
+            show_facts([("test", f"{metric} {result.mean():.4f}"), ("conventions", result.conventions[0])])
+
+    def _compare(self, kind: str, paths: Sequence[Path], lists: Lists) -> None:
+        """Warn of queries that are in the training data, too."""
+        from ranksieve.data.leakage import same_documents, same_labels
+
+        if self._lists is None or self._is_reported[kind]:
+            return
+        queries = same_labels(self._lists, lists)
+        if queries:  # rarely; both are read once more
+            queries = same_documents(self._open(self._train), self._open(paths), queries)
+        if queries:
+            files = " and ".join(map(str, paths))
+            text = (
+                f"{files}: {len(queries):,} of {counted(query=lists.n_queries)} ({some_of(queries, 3)}) are in the "
+                f"training data with the same labels and features; {USELESS.format('them')}"
+            )
+            warnings.warn(RanksieveWarning(text), stacklevel=2)
+
+    def _open(self, paths: Sequence[Path]) -> Source:
+        """Data with the numbers that the training data has for categories."""
+        from ranksieve.data.joined import JoinedSource, Piece
+
+        assert self._info is not None
+        wanted = {"wanted": self._info.feature_names, "categories": self._info.categories}
+        return JoinedSource([Piece(path) for path in paths], missing=self._missing, wanted=wanted)
