@@ -75,6 +75,7 @@ def test_documents_to_score_need_features_alone(tmp_path):
             "label,qid,bm25\n1,a,high\n",
             ":2: column 'bm25' holds 'high'; expected numbers; .*ignore='bm25'",
         ),
+        ("label,qid,bm25\ngood,a,1\n", "holds 'good'; expected numbers; write labels as numbers.* label='NAME'$"),
         ("label;qid;bm25\n1;a;0,5\n", r":2: column 'bm25' holds '0,5'; decimal commas are not read; write 0\.5$"),
         ('label,qid,bm25\n1,a,"-1,25"\n', r"decimal commas are not read; write -1\.25$"),
         ("label,qid,bm25\n1,a\n", ":2: is not a table .*got 2.*; every line needs all columns"),
@@ -94,6 +95,16 @@ def test_complaints(tmp_path, text, message):
     with pytest.raises(DataError, match=message) as caught:
         read(path)
     assert str(path) in str(caught.value)
+
+
+def test_another_column_may_hold_the_labels(tmp_path):
+    """What the complaint about labels that are texts advises."""
+    path = written(tmp_path, "label,rating,qid,bm25\ngood,2,a,1\nbad,0,a,3\n")
+    with pytest.raises(DataError, match=r"column 'label' holds 'good'; .*or name another column, label='NAME'"):
+        read(path)
+    data = read(path, label="rating")
+    assert data.labels.tolist() == [2, 0] and data.feature_names == ("bm25",)
+    assert data.info.left_out == {"label": "a reserved name", "rating": "labels", "qid": "query ids"}
 
 
 def test_a_stray_quote_joins_no_lines(tmp_path):

@@ -17,6 +17,7 @@ from ranksieve.data.compression import RawStream, TextStream, open_text
 from ranksieve.data.data_file import OTHERS, USUAL, ReadOptions, lasting
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.table_source import TableSource
+from ranksieve.data.tables import encode_role
 from ranksieve.errors import DataError, param
 
 SEPARATORS = ",\t;"
@@ -116,11 +117,11 @@ class CsvSource(TableSource):
                 f"{comma[1]}.{comma[2]}"
             )
         expected = "true or false, as in the lines before" if found[3] == "bool" else "numbers"
+        role = next((role for role, column in self._columns.items() if column == name), "")
+        leave_out = ["leave it out, ", param("ignore", name), ", or use its categories, ", param("categorical", name)]
         return DataError(
-            f"{self.path}{place}: column {name!r} holds {found[4].strip()}; expected {expected}; leave it out, ",
-            param("ignore", name),
-            ", or use its categories, ",
-            param("categorical", name),
+            f"{self.path}{place}: column {name!r} holds {found[4].strip()}; expected {expected}; ",
+            *(encode_role(role) if role else leave_out),
         )
 
     def _place(self, row: int) -> str:

@@ -166,10 +166,17 @@ def check_numeric(name: str, kind: pa.DataType, *, place: str = "", role: str = 
                 f"{place}column {name!r} holds lists; ", *leave_out, ", or use a feature of 0 and 1 for each value in "
                 "them, ", param("categorical", name),
             )  # fmt: skip
-        remedy: list[str | ParamName] = ["name the column to use, ", param(role, "NAME"), ", or encode it as numbers"]
-        if not role:
-            remedy = [*leave_out, ", or use its categories, ", param("categorical", name)]
-        raise DataError(f"{place}column {name!r} holds {kind_text(kind)}; expected numbers; ", *remedy)
+        advice = [*leave_out, ", or use its categories, ", param("categorical", name)]
+        raise DataError(
+            f"{place}column {name!r} holds {kind_text(kind)}; expected numbers; ",
+            *(encode_role(role) if role else advice),
+        )
+
+
+def encode_role(role: str) -> list[str | ParamName]:
+    """What to do with a column of texts that holds labels, weights or positions."""
+    values = {"label": "labels as numbers, such as 0 for not relevant and 1 for relevant"}
+    return [f"write {values.get(role, f'{role}s as numbers')}, or name another column, ", param(role, "NAME")]
 
 
 def _to_numpy(column: Any) -> np.ndarray:
