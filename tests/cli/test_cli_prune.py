@@ -23,6 +23,10 @@ def test_prune_writes_a_smaller_model_and_compares(files, model, run, tmp_path):
     for words in ("cross-fitting: 100%", f"{pruned.n_trees} of {full.n_trees} trees", "p =", "ndcg@10: gain"):
         assert words in outcome.output, outcome.output
     assert f"cross-fitted  ndcg@10 {pruned.info['best_score']:.4f}" in outcome.output
+    values = ("test", "cross-fitted", "validation", "training")
+    shown = [line.split()[0] for line in outcome.output.splitlines() if line.startswith(values)]
+    assert tuple(shown) == values
+    assert outcome.output.count("in-sample: trees were judged on these lists") == 1
     worse = pruned.info["pruning"]["returned"] == "first trees"
     assert (f"the first {pruned.n_trees} trees are returned" in outcome.output) == worse
     assert "pruning" in pruned.info

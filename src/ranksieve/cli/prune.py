@@ -91,23 +91,25 @@ def prune(context: typer.Context, given: PruneArguments) -> None:
     with PruningProgress(kernels="pruning", quiet=given.quiet) as progress:
         pruned = prune_forest(forest, given.train, callbacks=(progress,), **chosen)
     pruned.save(given.out)
-    show_facts(_facts(forest, pruned, given.out))
-    if given.test is not None:
-        _show_test(forest, pruned, given.test, given.metric, given.missing)
+    size = ("model", f"{given.out}, {pruned.n_trees} of {counted(tree=forest.n_trees)}")
+    tested = () if given.test is None else _tested(forest, pruned, given.test, given.metric, given.missing)
+    show_facts([size, *tested, *_facts(pruned)])
     exit_if_interrupted(pruned.info["pruning"]["interrupted"])
 
 
-def _facts(forest: Forest, pruned: Forest, out: Path) -> list[tuple[str, str]]:
+def _facts(pruned: Forest) -> list[tuple[str, str]]:
+    """How good the pruned model is: first on lists that trees were not judged on."""
     from ranksieve.evaluation.metrics import parse_metric
 
-    record = pruned.info["pruning"]
-    facts = [("model", f"{out}, {pruned.n_trees} of {counted(tree=forest.n_trees)}")]
-    for name, title in (("train", "training"), ("valid", "validation")):
-        if name in record["after"]:
-            facts.append((title, f"{record['metric']} {record['before'][name]:.4f} → {record['after'][name]:.4f}"))
+    record, facts = pruned.info["pruning"], []
     if record["judge_on"] == "valid" and "unseen" in record:
         value = f"{record['metric']} {record['unseen']:.4f}"
         facts.append(("cross-fitted", f"{value} on validation lists that trees were not judged on"))
+    for name, title in (("valid", "validation"), ("train", "training")):
+        if name in record["after"]:
+            value = f"{record['metric']} {record['before'][name]:.4f} → {record['after'][name]:.4f}"
+            in_sample = ", in-sample: trees were judged on these lists" if name == record["judge_on"] else ""
+            facts.append((title, value + in_sample))
     if record.get("returned") == "first trees":
         facts.append(("returned", f"the first {counted(tree=pruned.n_trees)}, which are better than the pruned ones"))
     times = pruned.info["phase_seconds"]
@@ -116,14 +118,13 @@ def _facts(forest: Forest, pruned: Forest, out: Path) -> list[tuple[str, str]]:
     return facts
 
 
-def _show_test(forest: Forest, pruned: Forest, path: Path, metric: str, missing: str | None) -> None:
+def _tested(forest: Forest, pruned: Forest, path: Path, metric: str, missing: str | None) -> list[tuple[str, str]]:
     from ranksieve.evaluation.evaluate import evaluate
-    from ranksieve.forest.score_file import open_for, score_file
+    from ranksieve.forest.score_file import score_each
 
-    models = {"full": forest, "pruned": pruned}
-    scored = score_file(models, open_for(path, models, missing))
+    scored = score_each({"full": forest, "pruned": pruned}, path, missing)
     result = evaluate(scored.scores, scored.lists, metric)
-    show_facts([
+    return [
         ("test", f"{metric} {result.mean('full'):.4f} → {result.mean('pruned'):.4f}"),
         ("difference", str(result.compare("pruned", "full"))),
-    ])  # fmt: skip
+    ]
