@@ -162,33 +162,23 @@ def rank_flags(flag, counts):
 
 
 @cuda.jit(device=True)
-def sum_over_block(value):
-    """The sum of an integer over the threads of the block."""
-    sums = cuda.shared.array(MOST_WARPS, int64)
-    t = cuda.threadIdx.x
+def add_over_block(value, sums):
+    """The sum over the threads of the block, in the same order each time; `sums` is shared memory of its type."""
     value = add_over_warp(value)
-    if t % WARP == 0:
-        sums[t // WARP] = value
+    if cuda.threadIdx.x % WARP == 0:
+        sums[cuda.threadIdx.x // WARP] = value
     cuda.syncthreads()
-    total = int64(0)
-    for warp in range((cuda.blockDim.x + WARP - 1) // WARP):
+    total = sums[0]
+    for warp in range(1, (cuda.blockDim.x + WARP - 1) // WARP):
         total += sums[warp]
     cuda.syncthreads()
     return total
 
 
 @cuda.jit(device=True)
-def add_over_block(value, sums):
-    """The sum of a float over the threads of the block, in the same order each time; `sums` is shared memory."""
-    value = add_over_warp(value)
-    if cuda.threadIdx.x % WARP == 0:
-        sums[cuda.threadIdx.x // WARP] = value
-    cuda.syncthreads()
-    total = 0.0
-    for warp in range((cuda.blockDim.x + WARP - 1) // WARP):
-        total += sums[warp]
-    cuda.syncthreads()
-    return total
+def sum_over_block(value):
+    """The sum of an integer over the threads of the block."""
+    return add_over_block(value, cuda.shared.array(MOST_WARPS, int64))
 
 
 @cuda.jit(device=True)

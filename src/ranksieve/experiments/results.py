@@ -27,23 +27,13 @@ class CellResult:
 
     folder: Path
     facts: dict[str, Any]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Everything the result depends on: `run`, `grid`, `params`, `seed`, …"""
-        return self.facts["settings"]
-
-    @property
-    def label(self) -> str:
-        return self.facts["label"]
+    settings: dict[str, Any]  # everything the result depends on: `run`, `grid`, `params`, `seed`, …
+    label: str
+    data: str
 
     @property
     def run(self) -> str:
         return self.settings["run"]
-
-    @property
-    def data(self) -> str:
-        return self.facts["data"]
 
     @property
     def seed(self) -> int:
@@ -207,7 +197,8 @@ def _cells(folder: Path, keys: list[str]) -> Iterator[CellResult]:
     for key in keys:
         path = folder / "cells" / str(key) / CELL
         if path.exists():
-            yield CellResult(path.parent, _facts(path, settings=dict, label=str, data=str, key=str))
+            facts = _facts(path, settings=dict, label=str, data=str, key=str)
+            yield CellResult(path.parent, facts, facts["settings"], facts["label"], facts["data"])
 
 
 def _facts(path: Path, **kinds: type) -> dict[str, Any]:

@@ -2,20 +2,10 @@
 
 import numpy as np
 
-from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, rows_per_tree
+from ranksieve.kernels.compile_trees import TOGETHER
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
-from ranksieve.kernels.scoring import (
-    BLOCK,
-    STRIDE,
-    aligned,
-    clear_ends,
-    find_leaves,
-    make_all_tests,
-    run_lines,
-    scratch,
-    take_tested,
-)
+from ranksieve.kernels.scoring import BLOCK, column_scratch, evaluate_together, make_all_tests, scratch, take_tested
 
 
 @njit(cache=True, nogil=True)
@@ -25,14 +15,12 @@ def leaves_of_block(columns, n_docs, trees, space, out):
     lines, line_starts, levels, starts, leaves = (
         trees.lines, trees.line_starts, trees.levels, trees.leaf_starts, trees.leaves,
     )  # fmt: skip
-    n_trees, n_groups = len(levels), (n_docs + 63) // 64
-    room = WORDS_PER_ROW * rows_per_tree(starts)
+    n_groups = (n_docs + 63) // 64
     make_all_tests(columns, n_groups, trees, shifted, bits)
-    for t in range(0, n_trees, TOGETHER):
-        together, number_here = min(TOGETHER, n_trees - t), t // TOGETHER
-        clear_ends(starts, t, together, room, beyond)
-        run_lines(lines, line_starts[number_here], line_starts[number_here + 1], bits, beyond)
-        find_leaves(levels, starts, t, together, n_groups, room, True, bits, beyond, number, leaf, upper)
+    for t in range(0, len(levels), TOGETHER):
+        together = evaluate_together(
+            lines, line_starts, levels, starts, t, n_groups, True, bits, beyond, number, leaf, upper
+        )
         for i in range(n_docs):
             for k in range(together):
                 place = np.int64(leaf[i + k * BLOCK]) | np.int64(upper[i + k * BLOCK]) << 8
@@ -55,9 +43,7 @@ def leaves_of_ranked(ranked, n_docs, trees, out):
 
 @njit(cache=True, nogil=True)
 def leaves_of_binned_blocks(first, last, bins, trees, out):
-    width = bins.shape[1]
-    columns, rows = aligned(width * STRIDE // 8).view(np.uint8), aligned(64 * width // 8).view(np.uint8)
-    positions, space = width * np.arange(64), scratch(trees)
+    (positions, rows, columns), space = column_scratch(bins.shape[1]), scratch(trees)
     for start in range(BLOCK * first, min(BLOCK * last, len(bins)), BLOCK):
         n_docs = min(BLOCK, len(bins) - start)
         take_tested(bins, start, n_docs, trees, positions, rows, columns)

@@ -189,6 +189,17 @@ def clear_ends(starts, t, n_trees, room, beyond):
 
 
 @njit(cache=True, nogil=True)
+def evaluate_together(lines, line_starts, levels, starts, t, n_groups, wide, bits, beyond, number, leaf, upper):
+    """Leaf numbers of the trees from t on that are evaluated together, whose tests were made; returns how many."""
+    n_trees, group = min(TOGETHER, len(levels) - t), t // TOGETHER
+    room = WORDS_PER_ROW * rows_per_tree(starts)
+    clear_ends(starts, t, n_trees, room, beyond)
+    run_lines(lines, line_starts[group], line_starts[group + 1], bits, beyond)
+    find_leaves(levels, starts, t, n_trees, n_groups, room, wide, bits, beyond, number, leaf, upper)
+    return n_trees
+
+
+@njit(cache=True, nogil=True)
 def add_block(columns, n_docs, trees, space, n_before, done, scores):
     """Add the values of all trees to the scores of a block of up to 512 documents.
 
@@ -199,14 +210,12 @@ def add_block(columns, n_docs, trees, space, n_before, done, scores):
     lines, line_starts, levels, values, starts = (
         trees.lines, trees.line_starts, trees.levels, trees.values, trees.leaf_starts,
     )  # fmt: skip
-    n_trees, n_groups = len(levels), (n_docs + 63) // 64
-    room, wide = WORDS_PER_ROW * rows_per_tree(starts), most_leaves(starts) > 256
+    n_groups, wide = (n_docs + 63) // 64, most_leaves(starts) > 256
     make_all_tests(columns, n_groups, trees, shifted, bits)
-    for t in range(0, n_trees, TOGETHER):
-        together, number_here = min(TOGETHER, n_trees - t), t // TOGETHER
-        clear_ends(starts, t, together, room, beyond)
-        run_lines(lines, line_starts[number_here], line_starts[number_here + 1], bits, beyond)
-        find_leaves(levels, starts, t, together, n_groups, room, wide, bits, beyond, number, leaf, upper)
+    for t in range(0, len(levels), TOGETHER):
+        together = evaluate_together(
+            lines, line_starts, levels, starts, t, n_groups, wide, bits, beyond, number, leaf, upper
+        )
         add_values(values, starts, t, together, n_docs, leaf, upper, wide, n_before, done, scores)
 
 
@@ -244,11 +253,16 @@ def take_tested(bins, start, n_docs, trees, positions, rows, columns):
 
 
 @njit(cache=True, nogil=True)
+def column_scratch(width):
+    """What `take_tested` needs: the positions of 64 rows, room for these, and room for columns."""
+    rows, columns = aligned(64 * width // 8).view(np.uint8), aligned(width * STRIDE // 8).view(np.uint8)
+    return width * np.arange(64), rows, columns
+
+
+@njit(cache=True, nogil=True)
 def add_blocks_binned(first, last, bins, trees, n_before, done, scores):
     """Add the values of all trees to the scores of the documents in blocks first..last - 1; see `add_block`."""
-    width = bins.shape[1]
-    columns, rows = aligned(width * STRIDE // 8).view(np.uint8), aligned(64 * width // 8).view(np.uint8)
-    positions, space = width * np.arange(64), scratch(trees)
+    (positions, rows, columns), space = column_scratch(bins.shape[1]), scratch(trees)
     for start in range(BLOCK * first, min(BLOCK * last, len(bins)), BLOCK):
         n_docs = min(BLOCK, len(bins) - start)
         take_tested(bins, start, n_docs, trees, positions, rows, columns)
