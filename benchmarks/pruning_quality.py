@@ -210,8 +210,8 @@ class Bench:
 def _phases(models: list[rs.Forest]) -> Cell:
     """Seconds of each phase of X-CLEaVER, all folds together."""
     spent: dict[str, float] = {}
-    for facts in (facts for model in models for facts in model.info.get("rounds", ())):
-        for phase, value in facts["seconds"].items():
+    for model in models if "rounds" in models[0].info else ():
+        for phase, value in model.info["phase_seconds"].items():
             spent[phase] = round(spent.get(phase, 0.0) + value, 2)
     return {"phases": spent} if spent else {}
 
