@@ -23,7 +23,7 @@ test: $(VENV)/.ready-test
 # kernels as plain Python, so that the interpreter checks every index; a part of the tests, as loops are slow
 test-nojit: $(VENV)/.ready-test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest \
-	  tests/kernels tests/boosting/test_lambdas.py tests/evaluation/test_metrics.py tests/rankers/test_ranksvm.py
+	  tests/kernels tests/rankers/test_ranksvm.py
 
 # the tests on the oldest Python and the lowest versions in pyproject.toml; old libraries warn of each other
 lowest: | $(VENV)/bin/python

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ranksieve.forest.forest import Forest
+from ranksieve.kernels.compile_trees import compile_binned
 
 ZERO = float(np.float32(1e-35))  # LightGBM's zero: what is not larger
 
@@ -128,3 +129,38 @@ def _random_children(rng: np.random.Generator, n_leaves: int) -> np.ndarray:
         holder[leaf] = (split, 0)
         holder.append((split, 1))
     return children
+
+
+def binned_forest(rng, n_trees, max_leaves, n_features, with_sets=False):
+    """Compiled trees, and a function that walks them: a row of bins → the leaf of every tree."""
+    forest = random_forest(rng, n_trees=n_trees, max_leaves=max_leaves, n_features=n_features)
+    cuts, goes_left = rng.integers(0, 254, len(forest.feature)), rng.random((3, 256)) < 0.5
+    goes_left[:, 255] = False
+    if with_sets:
+        cuts[1::2] = ~rng.integers(0, 3, len(cuts[1::2]))
+    default_left = forest.default_left & (cuts >= 0)
+    trees = compile_binned(
+        forest.feature, cuts, forest.left, forest.right, default_left, forest.leaf_values, forest.split_offsets,
+        forest.leaf_offsets, goes_left,
+    )  # fmt: skip
+
+    def leaves(row):
+        found = []
+        for base, stop in zip(forest.split_offsets[:-1], forest.split_offsets[1:], strict=True):
+            node = 0 if stop > base else ~0
+            while node >= 0:
+                cut, value = cuts[base + node], row[forest.feature[base + node]]
+                left = goes_left[~cut, value] if cut < 0 else value <= cut
+                left = default_left[base + node] if value == 255 and cut >= 0 else left
+                node = int((forest.left if left else forest.right)[base + node])
+            found.append(~node)
+        return found
+
+    return trees, leaves
+
+
+def random_bins(rng, n_docs, n_features):
+    """Bins of documents, some of them missing."""
+    bins = rng.integers(0, 256, (n_docs, n_features)).astype(np.uint8)
+    bins[rng.random(bins.shape) < 0.1] = 255
+    return bins

@@ -68,3 +68,15 @@ def reweight(forest, data, metric, samples, window, shrink, rounds):
         history.append(weights)
         reach *= shrink
     return history
+
+
+def untied_lists(seed, sizes=(12, 1, 20, 5)):
+    """Scores without ties within a list, as the kernels get them, and offsets."""
+    rng = np.random.default_rng(seed)
+    offsets = np.cumsum([0, *sizes])
+    return rng, rng.permutation(offsets[-1]).astype(np.int64) * 8 - 100, offsets
+
+
+def best_rows(scores, start, stop):
+    """The rows of a list by falling score."""
+    return start + np.argsort(-scores[start:stop])

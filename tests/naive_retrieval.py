@@ -5,6 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
 
 from ranksieve.retrieval.analysis import Field
 
@@ -376,3 +379,39 @@ def dense_features(query: list[float], documents: list[list[float]]) -> list[dic
             }
         )
     return found
+
+
+def small_index(seed, n_docs=14, n_terms=30):
+    """Documents as dicts of terms, the same as a forward index, lengths, and idf of terms."""
+    rng = np.random.default_rng(seed)
+    documents = [
+        {int(term): int(rng.integers(1, 6)) for term in rng.permutation(n_terms)[: rng.integers(2, 12)]}
+        for _ in range(n_docs)
+    ]
+    starts = np.cumsum([0, *map(len, documents)])
+    terms = np.array([term for one in documents for term in one], np.int32)
+    tfs = np.array([tf for one in documents for tf in one.values()], np.int32)
+    lengths = np.array([sum(one.values()) for one in documents], np.int32)
+    return documents, (starts, terms, tfs), lengths, 0.1 + rng.random(n_terms)
+
+
+def feedback_shares(scores, n):
+    """Shares of the best candidates in feedback: by score, or equal where scores are not above 0."""
+    best = scores[:n]
+    return [1 / n] * n if best[-1] <= 0 else [score / sum(best) for score in best]
+
+
+def random_postings(rng, n_docs=40, n_terms=9, n_fields=3):
+    """Entries sorted by term, document and field; and the same as a dict of (term, document, field)."""
+    found = {
+        (term, doc, field): int(rng.integers(1, 9))
+        for term in range(n_terms) for doc in range(n_docs) for field in range(n_fields) if rng.random() < 0.02 * term
+    }  # fmt: skip
+    keys = np.array([*found]).reshape(-1, 3)
+    starts = np.searchsorted(keys[:, 0], np.arange(n_terms + 1))
+    return found, SimpleNamespace(
+        entry_starts=starts,
+        docs=keys[:, 1].astype(np.int32),
+        fields=keys[:, 2].astype(np.uint8),
+        tfs=np.array([*found.values()], np.int32),
+    )

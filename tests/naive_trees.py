@@ -1,6 +1,8 @@
-"""Trees on bins, plainly: gradients to fit, the leaf of a row, and the levels of an oblivious tree."""
+"""Trees on bins, plainly: gradients to fit, histograms, the leaf of a row, the levels of an oblivious tree."""
 
 import numpy as np
+
+from ranksieve.kernels.histograms import LANES
 
 
 def gradients(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -85,3 +87,17 @@ def naive_levels(bins, n_bins, grad, hess, *, depth, min_docs, newton, l2):
         tests.append(best[1])
         leaves = [side for rows in leaves for side in (rows[best[2][rows]], rows[~best[2][rows]])]
     return tests, leaves
+
+
+def naive_histogram(bins: np.ndarray, packed: np.ndarray, hess: np.ndarray) -> np.ndarray:
+    """Sums of rows for every bin of every column, as `kernels.histograms` has them, in two planes."""
+    hist = np.zeros((bins.shape[1] // LANES, 2, 256, LANES), np.int64)
+    for row, grad, second in zip(bins, packed, hess, strict=True):
+        for column, bin_ in enumerate(row):
+            hist[column // LANES, :, bin_, column % LANES] += grad, second
+    return hist
+
+
+def whole_gradients(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gradients and second derivatives that are exact in fixed point."""
+    return rng.integers(-40, 40, n), rng.integers(1, 4, n)

@@ -27,9 +27,8 @@ from ranksieve.data.lists import starts_of
 from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
-from ranksieve.kernels.copy_bytes import copy_rows
 from ranksieve.kernels.lazy_scores import Candidates
-from ranksieve.kernels.row_slots import ABSENT, N_FREE, REQUESTED, Slots, give_slots, renew_slots
+from ranksieve.kernels.row_slots import REQUESTED
 from ranksieve.params import Params
 from samples import small_dataset
 
@@ -414,31 +413,3 @@ def test_the_lowest_of_a_share_of_the_values():
     values = np.array([3.0, -np.inf, 5.0, 1.0])
     shares = (-0.1, 0.2, 0.25, 0.6, 0.75, 1.0)
     assert [_lowest_of_largest(values, share) for share in shares] == [np.inf, np.inf, 5.0, 3.0, 1.0, -np.inf]
-
-
-@pytest.mark.parametrize("n_reserved", [0, 4])
-def test_slots_go_to_wanted_rows_and_then_to_the_nearest(n_reserved):
-    """Rows 2:8 of ten; rows 1, 3 and 4 are in memory, and five more fit."""
-    slots = Slots(np.full(10, ABSENT, np.int32), np.zeros(8, np.int32), np.array([ABSENT, 8, 0]))
-    give_slots(np.array([1, 3, 4], np.int32), slots)
-    priority, new = np.array([np.inf, -2.0, 1.0, 3.0, -np.inf, 0.0]), np.empty(6, np.int32)
-    found = renew_slots(2, priority, 0.0, 3, 1 + n_reserved, slots, new)
-    assert found == ((3, 1, 3) if n_reserved == 0 else (2, 1, 2))  # the slot of row 3 is free again
-    assert new[: found[0]].tolist() == ([2, 5, 7] if n_reserved == 0 else [2, 5])
-    kept = np.flatnonzero(slots.of_rows >= 0)
-    assert kept.tolist() == [1, 2, 4, *new[1 : found[0]]]
-    assert len(set(slots.of_rows[kept])) == len(kept) and slots.state[N_FREE] == 8 - len(kept)
-
-
-@pytest.mark.parametrize("width", [16, 48, 64, 80, 224])
-def test_rows_are_copied_to_their_slots(width):
-    """Rows 100:150 of 200, some of them to slots in another order; other slots stay as they are."""
-    rng = np.random.default_rng(width)
-    bins, matrix = (rng.integers(0, 256, (50, width), dtype=np.uint8) for _ in range(2))
-    rows = np.sort(rng.permutation(50)[:30]).astype(np.int32) + np.int32(100)
-    slots = np.full(200, ABSENT, np.int32)
-    slots[rows] = rng.permutation(50)[:30]
-    expected = matrix.copy()
-    expected[slots[rows]] = bins[rows - 100]
-    copy_rows(0, len(rows), bins, 100, rows, slots, matrix)
-    np.testing.assert_array_equal(matrix, expected)

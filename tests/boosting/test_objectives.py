@@ -1,4 +1,4 @@
-"""XE-NDCG and YetiLoss against plain loops, and what every objective must fulfil."""
+"""XE-NDCG and YetiLoss against plain loops (λ: `kernels/test_lambdas.py`), and what every objective must fulfil."""
 
 import lightgbm
 import numpy as np
@@ -6,11 +6,13 @@ import pytest
 
 import naive_objectives
 import ranksieve as rs
+from ranksieve.boosting.objectives.lambdas import LambdaNdcg
 from ranksieve.boosting.objectives.xendcg import XeNdcg
 from ranksieve.boosting.objectives.yetiloss import YetiLoss
+from ranksieve.errors import DataError
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.kernels.counter_random import step_key, uniform
-from rule_samples import gradients
+from rule_samples import gradients, lambda_gradients
 from samples import small_dataset
 
 NAMES = ["xendcg", "yetiloss"]
@@ -90,3 +92,17 @@ def test_xendcg_is_as_good_as_lightgbms():
     data = lightgbm.Dataset(train.features, train.labels, group=train.lists.sizes)
     theirs = lightgbm.train(settings, data, 60).predict(test.features)
     assert rs.evaluate(model, test).mean() == pytest.approx(rs.evaluate(theirs, test).mean(), abs=0.03)
+
+
+def test_a_label_too_large_for_exponential_gain_is_refused():
+    for label in (500, 5000):
+        with pytest.raises(DataError, match=rf"label {label} is too large .* gains='0,1,3'"):
+            lambda_gradients(np.array([0, label], np.float32), np.zeros(2), np.array([0, 2]))
+
+
+def test_one_rule_serves_several_lists():
+    rule, offsets, scores = LambdaNdcg(), np.array([0, 2, 5]), np.array([0.5, 0.2, 0.1, 0.7, 0.3])
+    for labels in np.array([[0, 1, 2, 0, 1], [1, 0, 0, 2, 1]], np.float32):
+        again = gradients(rule, labels, scores, offsets)
+        np.testing.assert_array_equal(again, gradients(rule, labels, scores, offsets))
+        np.testing.assert_array_equal(again, gradients(LambdaNdcg(), labels, scores, offsets))

@@ -7,11 +7,8 @@ import pytest
 
 import ranksieve as rs
 from naive_clicks import (
-    browsing_click_chances,
     browsing_clicks,
-    browsing_posteriors,
     examined_rows,
-    harvested,
     make_log,
     pages_of,
     pair_texts,
@@ -20,9 +17,7 @@ from naive_clicks import (
     position_likelihood,
 )
 from ranksieve.clicks.em import maximize
-from ranksieve.clicks.log import cells_of
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning
-from ranksieve.kernels import click_models as kernels
 from ranksieve.threads import using_threads
 
 MODELS = ("ctr", "rctr", "coec", "pbm", "trust", "cascade", "sdbn", "dbn")
@@ -80,27 +75,6 @@ def test_the_position_based_model_has_the_likelihood_of_slow_maximisation(small)
     assert model.propensities().values == pytest.approx(np.array(examination) / examination[0], abs=0.02)
 
 
-def test_posteriors_of_browsing_equal_those_of_all_courses():
-    rng = np.random.default_rng(3)
-    sizes = [1, 4, 2, 5, 3, 5]
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    n = offsets[-1]
-    attraction, satisfaction, clicks = rng.uniform(0.1, 0.9, n), rng.uniform(0.1, 0.9, n), rng.random(n) < 0.4
-    clicks[offsets[2] : offsets[3]] = False
-    examined, satisfied, chains = np.empty(n), np.empty(n), np.empty((len(sizes), 3))
-    kernels.browsing_posteriors(offsets, clicks, attraction, satisfaction, 0.7, examined, satisfied, chains)
-    full, conditional = np.empty(n), np.empty(n)
-    kernels.browsing_clicks(offsets, clicks, attraction, satisfaction, 0.7, full, conditional)
-    for page in range(len(sizes)):
-        own = slice(offsets[page], offsets[page + 1])
-        parts = attraction[own], satisfaction[own], 0.7, clicks[own].astype(int).tolist()
-        seen, happy, decisions, went_on, chance = browsing_posteriors(*parts)
-        assert examined[own] == pytest.approx(seen) and satisfied[own] == pytest.approx(happy)
-        assert chains[page] == pytest.approx([decisions, went_on, np.log(chance)])
-        slow_full, slow_conditional = browsing_click_chances(*parts)
-        assert full[own] == pytest.approx(slow_full) and conditional[own] == pytest.approx(slow_conditional)
-
-
 def test_the_position_based_model_finds_examination():
     log, relevance = make_log(40_000, click=position_clicks(1.0), seed=2)
     true = 1 / np.arange(1, 6)
@@ -155,13 +129,6 @@ def test_swaps_give_propensities_though_documents_never_change_places():
     pages = np.flatnonzero(log.swaps[:, 1] == 2)
     rows = log.offsets[pages]
     assert log.clicks[rows + 2].sum() / log.clicks[rows].sum() == pytest.approx(1 / 3, abs=0.05)
-
-
-def test_harvested_clicks_equal_their_twin(small):
-    cells = cells_of(small)
-    sums = np.zeros((cells.n_places, cells.n_places, 2))
-    kernels.harvest(cells.starts, cells.places, cells.shown, cells.clicked, cells.n_places, sums)
-    assert sums == pytest.approx(harvested(small, cells.n_places))
 
 
 def test_places_that_nothing_connects_are_reported():

@@ -10,14 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ranksieve as rs
-from naive_clicks import rate_lambdas, rated
+from naive_clicks import rated
 from ranksieve.boosting.training_rows import ObjectiveView
-from ranksieve.clicks.rates import TRUNCATION
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning
 from ranksieve.evaluation.metrics import parse_metric
-
-DOCUMENTS = st.tuples(st.floats(0, 1), st.floats(0.01, 1), st.integers(-20, 20).map(lambda n: n / 4))
-LISTS = st.lists(st.lists(DOCUMENTS, min_size=1, max_size=6), min_size=1, max_size=3)
 
 
 @pytest.fixture(scope="module")
@@ -36,31 +32,6 @@ def gradients(rates, weights, scores, sizes):
     metric = parse_metric("ndcg@10")
     view = ObjectiveView(labels, np.asarray(scores, float), offsets, None, 0, 0, metric, 1.0, {}, 0, weights)
     return rs.clicks.RateLambdas()(view)
-
-
-@given(LISTS)
-def test_gradients_are_those_of_all_pairs(lists):
-    rates, weights, scores = np.concatenate([np.array(one) for one in lists]).T
-    rates = rates.astype(np.float32).astype(float)
-    sizes = [len(one) for one in lists]
-    grad, hess = gradients(rates, weights, scores, sizes)
-    start = 0
-    for size in sizes:
-        own = slice(start, start + size)
-        expected = rate_lambdas(rates[own], weights[own], scores[own], TRUNCATION)
-        assert weights[own] * grad[own] == pytest.approx(np.array(expected[0]), rel=1e-6, abs=1e-9)
-        assert weights[own] * hess[own] == pytest.approx(np.array(expected[1]), rel=1e-6, abs=1e-9)
-        assert (weights[own] * grad[own]).sum() == pytest.approx(0, abs=1e-9)  # what one wins another loses
-        start += size
-
-
-def test_ranks_beyond_the_truncation_count_by_their_partners_alone():
-    rng = np.random.default_rng(5)
-    rates, weights, scores = rng.random(90).astype(np.float32), rng.random(90), rng.normal(size=90)
-    grad, hess = gradients(rates, weights, scores, [20, 70])
-    expected = rate_lambdas(rates[20:].astype(float), weights[20:], scores[20:], TRUNCATION)
-    assert weights[20:] * grad[20:] == pytest.approx(np.array(expected[0]), rel=1e-6, abs=1e-9)
-    assert weights[20:] * hess[20:] == pytest.approx(np.array(expected[1]), rel=1e-6, abs=1e-9)
 
 
 @given(st.floats(0.05, 0.95), st.floats(0.05, 0.95))

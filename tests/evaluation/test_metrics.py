@@ -1,4 +1,4 @@
-"""Metrics against plain Python, against peers, and by their laws."""
+"""Metrics against peers, and by their laws; `kernels/test_metrics.py` has plain Python."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import ir_measures
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.metrics import dcg_score, ndcg_score
 
 from naive import metric_of_list
@@ -15,23 +13,6 @@ from ranksieve import metrics as functions
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metric_table import BUILT_IN
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
-
-FEW_GRADES = st.sampled_from([0, 0, 1, 2, 2.5, 4])
-FEW_SCORES = st.sampled_from([-1.5, -0.0, 0.0, 0.25, 3.0])  # few, so that many are tied
-TABLE = (0.0, 1.0, 1.0, 5.0, 9.5)
-
-
-@st.composite
-def query_lists(draw, *, max_docs, grades=FEW_GRADES, scores=FEW_SCORES):
-    """A few lists as nested Python lists: [(labels, scores), …]."""
-    sizes = draw(st.lists(st.integers(0, max_docs), min_size=1, max_size=4))
-    return [[draw(st.lists(values, min_size=n, max_size=n)) for values in (grades, scores)] for n in sizes]
-
-
-def flat(lists):
-    labels = np.array([label for labels, _ in lists for label in labels], dtype=np.float32)
-    scores = np.array([score for _, scores in lists for score in scores], dtype=np.float64)
-    return labels, scores, np.cumsum([0] + [len(labels) for labels, _ in lists])
 
 
 def random_lists(seed, *, n_queries=20, n_docs=60, distinct=True):
@@ -43,38 +24,6 @@ def random_lists(seed, *, n_queries=20, n_docs=60, distinct=True):
     if not distinct:
         scores = np.floor(scores / 5)
     return labels, scores, np.arange(0, labels.size + 1, n_docs)
-
-
-@pytest.mark.parametrize("name", BUILT_IN)
-@settings(max_examples=40, deadline=None)
-@given(lists=query_lists(max_docs=30), k=st.sampled_from([None, 1, 2, 3, 10, 50]))
-def test_equals_plain_python(name, lists, k):
-    k = 10 if k is None and BUILT_IN[name].needs_k else k
-    arrays = flat(lists)
-    highest = float(arrays[0].max(initial=0))
-    expected = [metric_of_list(name, labels, scores, k, highest=highest) for labels, scores in lists]
-    np.testing.assert_allclose(Metric(name, k).per_query(*arrays), expected, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("ties", ["mean", "worst"])
-@pytest.mark.parametrize("name", BUILT_IN)
-@settings(max_examples=12, deadline=None)
-@given(lists=query_lists(max_docs=5), k=st.sampled_from([None, 1, 2, 3, 7]))
-def test_ties_equal_the_mean_and_the_minimum_over_all_orders(name, ties, lists, k):
-    k = 3 if k is None and BUILT_IN[name].needs_k else k
-    arrays = flat(lists)
-    highest = float(arrays[0].max(initial=0))
-    expected = [metric_of_list(name, labels, scores, k, ties=ties, highest=highest) for labels, scores in lists]
-    np.testing.assert_allclose(Metric(name, k, ties=ties).per_query(*arrays), expected, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("name", ["ndcg", "dcg", "avg-ndcg"])
-@pytest.mark.parametrize("gain", ["linear", TABLE])
-@settings(max_examples=15, deadline=None)
-@given(lists=query_lists(max_docs=12, grades=st.integers(0, 4)))
-def test_gains(name, gain, lists):
-    expected = [metric_of_list(name, labels, scores, 4, gain=gain) for labels, scores in lists]
-    np.testing.assert_allclose(Metric(name, 4, gain=gain).per_query(*flat(lists)), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("ties", ["order", "mean"])

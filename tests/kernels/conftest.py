@@ -2,9 +2,11 @@
 
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from naive_lanes import PLAIN
+from ranksieve.kernels import decimals, json_matrix
 
 
 @pytest.fixture
@@ -24,3 +26,15 @@ def interpreted(monkeypatch):
         return modules[0]
 
     return interpret
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """`interpreted` for the modules that read numbers, once for all tests of a file, as hypothesis needs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (decimals, json_matrix):
+            for name, value in list(vars(module).items()):
+                if function := PLAIN.get(name) or getattr(value, "py_func", None):
+                    patch.setattr(module, name, function)
+        with np.errstate(over="ignore"):
+            yield

@@ -1,5 +1,6 @@
 import numpy as np
 
+from naive_trees import naive_histogram
 from ranksieve.kernels.histograms import LANES, Columns, TreeRows, add_histogram, build_histogram, sum_leaf
 
 N, WIDTH, N_BINS = 90, 2 * LANES, 7
@@ -15,31 +16,26 @@ def sample_rows(seed=0):
     return TreeRows(bins, members, np.empty_like(members), packed, hess)
 
 
-def naive_histogram(rows, start, stop):
-    hist = np.zeros((WIDTH // LANES, 2, 256, LANES), np.int64)
-    for row in rows.members[start:stop]:
-        for column in range(WIDTH):
-            group, lane, bin_ = column // LANES, column % LANES, rows.bins[row, column]
-            hist[group, 0, bin_, lane] += rows.packed[row]
-            hist[group, 1, bin_, lane] += rows.hess[row]
-    return hist
+def summed(rows, start, stop):
+    members = rows.members[start:stop]
+    return naive_histogram(rows.bins[members], rows.packed[members], rows.hess[members])
 
 
 def test_a_histogram_sums_the_rows_of_every_bin():
     rows, n_bins = sample_rows(), np.full(WIDTH, N_BINS)
     hist = np.zeros((WIDTH // LANES, 2, 256, LANES), np.int64)
     build_histogram(rows, 10, 70, n_bins, 0, WIDTH, hist)
-    np.testing.assert_array_equal(hist, naive_histogram(rows, 10, 70))
+    np.testing.assert_array_equal(hist, summed(rows, 10, 70))
     build_histogram(rows, 0, 5, n_bins, LANES, WIDTH, hist)  # columns of the second group only, what was there goes
-    np.testing.assert_array_equal(hist[0], naive_histogram(rows, 10, 70)[0])
-    np.testing.assert_array_equal(hist[1], naive_histogram(rows, 0, 5)[1])
+    np.testing.assert_array_equal(hist[0], summed(rows, 10, 70)[0])
+    np.testing.assert_array_equal(hist[1], summed(rows, 0, 5)[1])
 
 
 def test_one_plane_sums_gradients_only():
     rows = sample_rows()._replace(hess=np.empty(0, np.int64))
     hist = np.zeros((WIDTH // LANES, 1, 256, LANES), np.int64)
     build_histogram(rows, 0, N, np.full(WIDTH, N_BINS), 0, WIDTH, hist)
-    np.testing.assert_array_equal(hist[:, 0], naive_histogram(sample_rows(), 0, N)[:, 0])
+    np.testing.assert_array_equal(hist[:, 0], summed(sample_rows(), 0, N)[:, 0])
 
 
 def test_parent_histogram_is_left_plus_right():
@@ -58,5 +54,5 @@ def test_a_leaf_is_summed_into_its_slot_and_subtracted_from_its_parent():
     hist, spare = np.zeros((2, WIDTH // LANES, 2, 256, LANES), np.int64), np.empty((1, 2, 2, 256, LANES), np.int64)
     sum_leaf(rows, columns, 0, N, hist, spare, 0, -1)
     sum_leaf(rows, columns, 20, 50, hist, spare, 1, 0)
-    np.testing.assert_array_equal(hist[1], naive_histogram(rows, 20, 50))
-    np.testing.assert_array_equal(hist[0], naive_histogram(rows, 0, 20) + naive_histogram(rows, 50, N))
+    np.testing.assert_array_equal(hist[1], summed(rows, 20, 50))
+    np.testing.assert_array_equal(hist[0], summed(rows, 0, 20) + summed(rows, 50, N))

@@ -6,8 +6,6 @@ import pytest
 
 from naive_lanes import PLAIN
 from ranksieve.kernels import lanes
-from ranksieve.kernels.copy_bytes import copy_bytes
-from ranksieve.kernels.transpose import transpose_tile
 
 needs_registers = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="registers exist in compiled code alone")
 
@@ -54,31 +52,3 @@ def test_registers_do_what_loops_over_arrays_do(monkeypatch):
             if hasattr(lanes, name):
                 monkeypatch.setattr(lanes, name, plain)
     assert outcomes[0] == outcomes[1]
-
-
-@numba.njit
-def transpose(source, positions, target):
-    transpose_tile(source, positions, 2, 5, target, 7, 40)
-
-
-@needs_registers
-@pytest.mark.parametrize("kind", [np.uint8, np.float32, np.float64])
-def test_tiles_are_transposed(kind):
-    rng = np.random.default_rng(1)
-    source, positions = rng.integers(0, 256, 900).astype(kind), rng.integers(0, 850, 18)
-    target = np.zeros(700, np.uint8 if kind == np.uint8 else np.float32)
-    expected = target.copy()
-    transpose(source, positions, target)
-    PLAIN["transpose_tile"](source, positions, 2, 5, expected, 7, 40)
-    assert target.tolist() == expected.tolist()
-
-
-@needs_registers
-@pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 128, 200])
-def test_bytes_are_copied_and_no_others(n):
-    source = np.random.default_rng(n).integers(1, 256, 300).astype(np.uint8)
-    target = np.zeros(300, np.uint8)
-    copy_bytes(source, 7, n, target, 11)
-    expected = np.zeros(300, np.uint8)
-    expected[11 : 11 + n] = source[7 : 7 + n]
-    assert target.tolist() == expected.tolist()
