@@ -133,7 +133,7 @@ class Core:
     l2: float = number(1.0, "L2 regularisation of leaf values")
     max_depth: int = integer(0, "Largest depth of a tree (0: no limit)")
     collapse: float = number(
-        0.0, "Collapse a tree's deepest leaves until its depth is within this share of a balanced tree's (0: never)"
+        0.0, "Collapse the deepest leaves until a tree is at most this share deeper than a balanced one (0: never)"
     )
     feature_fraction: float = share(1.0, "Share of the features each tree may use")
     row_fraction: float = share(1.0, "Share of the training rows each tree is grown on; λ are those of the whole lists")
@@ -145,7 +145,7 @@ class Core:
         "names as in 'bm25_*,7,!length'", lambda value: bool(value.strip(" ,")), convert=features_text,
     )  # fmt: skip
     position_rate: float = number(
-        1.0, "Step of position biases, times the learning rate, where data has positions (0: biases stay as given)"
+        1.0, "Learning rate of position biases, as a multiple of the learning rate of trees (0: biases stay as given)"
     )
     position_l2: float = number(0.0, "L2 regularisation of position biases, for each document")
     position_biases: str = parameter(
@@ -165,14 +165,14 @@ class Core:
     )  # fmt: skip
     max_bins: int = integer(MAX_BINS, "Largest number of bins per feature", 2, MAX_BINS)
     max_cat_bins: int = integer(
-        MAX_BINS, "Largest number of categories of a feature that splits can tell apart; the most frequent ones", 2,
+        MAX_BINS, "Largest number of categories per feature: the most frequent; others are treated as missing", 2,
         MAX_BINS,
     )  # fmt: skip
     max_cat_threshold: int = integer(32, "Largest number of categories in the set of a split", 1)
     max_cat_to_onehot: int = integer(4, "Up to this many categories, a split is one category against the rest")
     cat_smooth: float = number(
         10.0,
-        "Smoothing where categories are sorted for a split; categories with fewer documents in a leaf are not used",
+        "Smoothing of the values that categories are sorted by; categories with fewer documents in a leaf are not used",
     )
     cat_l2: float = number(
         10.0, "L2 regularisation added to l2 for splits by a set of several categories, in the gain and in the values "

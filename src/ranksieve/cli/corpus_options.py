@@ -104,8 +104,8 @@ OPTIONS: dict[str, Any] = {  # of the first stage
     )],
     "model": Annotated[str | None, typer.Option(
         metavar="NAME", rich_help_panel=PANEL, show_default="that of the model or index, or bm25f",
-        help="Retrieval model: bm25f, bm25, dirichlet, jelinek-mercer or dfr; by vectors dense, and hybrid, which "
-        "fuses bm25f and dense.",
+        help="Retrieval model: bm25f, bm25, dirichlet, jelinek-mercer or dfr; of an index with vectors also "
+        "dense, or hybrid, which fuses bm25f and dense.",
     )],
     "weights": Annotated[str | None, typer.Option(
         metavar="WEIGHTS", rich_help_panel=PANEL,

@@ -184,7 +184,7 @@ def cv(
         typer.Option(metavar="METRIC", help="Metric to report.", show_default="that of --metric"),
     ] = None,
     out: Annotated[
-        Path | None, out_option("Folder for the models, fold1.txt, fold2.txt, …; none are kept without.", metavar="DIR")
+        Path | None, out_option("Folder for the models, fold1.txt, …; without it, none are kept.", metavar="DIR")
     ] = None,
     jobs: Annotated[
         int,

@@ -130,7 +130,7 @@ def fuse(
 ) -> None:  # fmt: skip
     """Fuse TREC runs of any systems into one run.
 
-    A query has the documents that any run has for it. Documents with equal scores keep the order of the first run that
+    A query gets the documents of all runs. Documents with equal scores keep the order of the first run that
     has them.
     """
     check_writable(out, *runs)

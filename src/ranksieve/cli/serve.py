@@ -33,7 +33,7 @@ class ServeArguments:
         ),
     ] = None
     model: list[Path] | None = option(None, "Model file.", "--model", metavar="MODEL")
-    judgements: Path | None = option(None, "TREC file with grades; made, and changed, by judging on the page.")
+    judgements: Path | None = option(None, "TREC file with grades. Judging on the page creates and changes it.")
     queries: Path | None = option(
         None,
         "Texts of the queries in --judgements. Those of queries judged on the page are kept beside it.",

@@ -31,13 +31,17 @@ def tune(
     context: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data.")],
     out: OutModel,
-    valid: Annotated[Path, typer.Option(help="Validation data, which parameters are chosen on.")],
+    valid: Annotated[Path, typer.Option(help="Validation data. Parameters are chosen by the metric on it.")],
     test: TestData = None,
     minutes: Annotated[float, typer.Option(min=0.01, help="Time of the search.")] = 10.0,
     trials: Annotated[int, typer.Option(min=1, help="Largest number of trials.")] = 1000,
     journal: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="File of the trials, which a later search continues; OUT.trials by default."),
+        typer.Option(
+            metavar="FILE",
+            help="File that stores the trials. A later search continues from it.",
+            show_default="OUT.trials",
+        ),
     ] = None,
     params: Annotated[
         Path | None, typer.Option(help="TOML file of parameters that all trials have. Options take precedence.")
@@ -47,8 +51,8 @@ def tune(
 ) -> None:
     """Search for the training parameters that are best on validation data, and save the best model.
 
-    Parameters that are given are the same in all trials; the search leaves them alone. The extra "tune" is needed.
-    Ctrl-C saves the best model so far; the same command continues.
+    Parameters that you give are the same in all trials. Ctrl-C saves the best model so far; the same command continues
+    the search. Needs Optuna: the extra "tune".
     """
     chosen = chosen_params(context, params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option

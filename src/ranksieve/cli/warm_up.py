@@ -27,10 +27,10 @@ def warm_up(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Compile the kernels of common tasks and keep them on disk, when an image is built for example.
+    """Compile the kernels of common tasks ahead and keep them on disk, for example when an image is built.
 
     Kernels are kept in NUMBA_CACHE_DIR if that is set, else beside the package. Kernels that are there are not compiled
-    again. A kernel belongs to the processor that it was compiled on.
+    again. They are compiled for the processor of this machine.
     """
     from ranksieve.text_formats import duration
 

@@ -21,7 +21,9 @@ ALL_RANKS = np.iinfo(np.int64).max
 class LambdaObjective:
     """λ-gradients: each pair of documents counts by how much the metric changes if they change places."""
 
-    truncation: int = integer(30, "Ranks that keep their discount in λ (0: the metric's cut-off, -1: all)", -1)
+    truncation: int = integer(
+        30, "Truncation level of λ: each pair has a document in these top ranks (0: the metric's cut-off, -1: all)", -1
+    )
     normalize: bool = switch(True, "Normalise λ by score distance and per query, as LightGBM does")
     first_tree: str = choice("lambdas", "What the first tree fits", ("lambdas", "labels"))
 

@@ -26,7 +26,9 @@ class YetiLoss:
     permutations. Gradients are those of the logistic pair loss on the scores without noise.
     """
 
-    truncation: int = integer(30, "Ranks that keep their discount in λ (0: the metric's cut-off, -1: all)", -1)
+    truncation: int = integer(
+        30, "Truncation level of λ: each pair has a document in these top ranks (0: the metric's cut-off, -1: all)", -1
+    )
     permutations: int = integer(10, "Noisy orders of each list (yetiloss)", 1)
     neighbors: int = integer(5, "Number of ranks below a document that it is paired with (yetiloss)", 1)
 

@@ -30,7 +30,7 @@ class Share(Periodic):
 class Minimum(Periodic):
     """A selection of at least some negatives of each query."""
 
-    min_negatives: int = integer(100, "Smallest number of negatives of a query to train on; all where it has fewer")
+    min_negatives: int = integer(100, "Train on at least this many negatives of a query, or on all if it has fewer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Margin(Minimum):
     """A selection by how far negatives score below the lowest positive of their query."""
 
     margin: float = parameter(
-        1.5, "Select negatives down to this far below the lowest-scored positive (adaptive, progress)", "a number",
+        1.5, "Select negatives up to this far below the lowest-scored positive (adaptive, progress)", "a number",
         lambda value: -np.inf < value < np.inf,
     )  # fmt: skip
     max_negatives: float = share(0.5, "Largest share of a query's negatives that adaptive and progress select")
