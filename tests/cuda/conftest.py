@@ -1,4 +1,8 @@
-"""Starts the CUDA simulator with the first test: it keeps one core busy for minutes, and most tests use only one."""
+"""Starts the CUDA simulator: it keeps one core busy for minutes.
+
+It runs from the first test on, as most tests use one core only. Where there is a process of tests for each core, it is
+started by the one that needs it.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +29,17 @@ SIMULATION = pytest.StashKey[Simulation]()
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     wanted = any(item.path.name == "test_simulated.py" for item in session.items)
-    if not wanted or session.config.option.collectonly:
-        return
+    if wanted and not session.config.option.collectonly and "PYTEST_XDIST_WORKER" not in os.environ:
+        session.config.stash[SIMULATION] = start_simulation()
+
+
+def start_simulation() -> Simulation:
     output, errors = (tempfile.TemporaryFile("w+") for _ in range(2))  # noqa: SIM115 (closed when the session ends)
     process = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("simulated.py"))],
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}, stdout=output, stderr=errors, text=True,
     )  # fmt: skip
-    session.config.stash[SIMULATION] = Simulation(process, output, errors)
+    return Simulation(process, output, errors)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -46,4 +53,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def simulation(request: pytest.FixtureRequest) -> Simulation:
-    return request.config.stash[SIMULATION]
+    stash = request.config.stash
+    if SIMULATION not in stash:
+        stash[SIMULATION] = start_simulation()
+    return stash[SIMULATION]
