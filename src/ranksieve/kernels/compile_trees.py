@@ -45,33 +45,22 @@ class Compiled(NamedTuple):
     set_word_starts: np.ndarray
 
 
-@njit(cache=True, nogil=True)
-def number_tests(column, cut, default_left, test):
+def number_tests(
+    column: np.ndarray, cut: np.ndarray, default_left: np.ndarray, test: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Number the distinct (column, default_left, cut) in ascending order; `test` gets each split's number."""
-    n_columns = column.max() + 1 if len(column) else 0
-    seen = np.zeros((n_columns, 512), np.bool_)
-    used = np.zeros(n_columns, np.bool_)
-    for k in range(len(column)):
-        seen[column[k], 256 * default_left[k] + cut[k]] = True
-        used[column[k]] = True
-    columns = np.flatnonzero(used).astype(np.int32)
-    starts = np.zeros(2 * len(columns) + 1, np.int64)
-    numbers = np.empty((n_columns, 512), np.int32)
-    limits = np.empty(len(column), np.uint8)
-    n = 0
-    for u in range(len(columns)):
-        for key in range(512):
-            if key == 256:
-                starts[2 * u + 1] = n
-            if seen[columns[u], key]:
-                numbers[columns[u], key] = n
-                # where missing (255) goes left, columns are compared shifted by one, so that it becomes 0
-                limits[n] = (key & 255) + (key >> 8)
-                n += 1
-        starts[2 * u + 2] = n
-    for k in range(len(column)):
-        test[k] = numbers[column[k], 256 * default_left[k] + cut[k]]
-    return columns, starts, limits[:n].copy()
+    keys = 512 * column.astype(np.int64) + 256 * default_left + cut
+    seen = np.zeros(keys.max(initial=-1) + 1, np.bool_)
+    seen[keys] = True
+    distinct = np.flatnonzero(seen)
+    numbers = np.empty(len(seen), np.int32)
+    numbers[distinct] = np.arange(len(distinct))
+    test[:] = numbers[keys]
+    columns = np.unique(distinct >> 9).astype(np.int32)
+    starts = np.searchsorted(distinct >> 8, (2 * columns[:, None] + [0, 1]).ravel())
+    # where missing (255) goes left, columns are compared shifted by one, so that it becomes 0
+    limits = ((distinct & 255) + (distinct >> 8 & 1)).astype(np.uint8)
+    return columns, np.append(starts, len(distinct)), limits
 
 
 @njit(cache=True, nogil=True)

@@ -42,8 +42,7 @@ class GrowState(NamedTuple):
     found_cuts: np.ndarray
 
 
-@njit(cache=True, nogil=True)
-def new_state(max_leaves):
+def new_state(max_leaves: int) -> GrowState:
     """The state of a tree without splits; `start_tree` makes it a tree of one leaf."""
     limits = np.empty((max_leaves, 2))
     limits[:, 0], limits[:, 1] = -np.inf, np.inf

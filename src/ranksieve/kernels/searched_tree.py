@@ -2,25 +2,25 @@
 
 import numpy as np
 
-from ranksieve.kernels.growing import new_state, next_split, start_tree
+from ranksieve.kernels.growing import next_split, start_tree
 from ranksieve.kernels.histograms import Columns
 from ranksieve.kernels.jit import njit
 
 
 @njit(cache=True, nogil=True)
-def grow_searched(found, cuts, children, totals, signs, rules, max_leaves, sums):
+def grow_searched(found, cuts, children, totals, signs, rules, sums, state):
     """A tree grown by `next_split`: its splits, their gains, the limits of its leaves and the node of each leaf.
 
     For each node, `found` and `cuts` are its best cut and the gain of it, and `children` its left child, which the
     right one follows; 0: it is not divided. Node 0 is the root, with these totals. `sums` of nodes that are divided
-    become those of their children together. If the tree splits a node that is not divided, no leaf has a node.
+    become those of their children together. `state` is a new one. If the tree splits a node that is not divided, no
+    leaf has a node.
     """
     for node in range(len(children) - 1, -1, -1):
         if children[node] > 0:
             for k in range(2):
                 sums[node, k] = sums[children[node], k] + sums[children[node] + 1, k]
-    state, nodes = new_state(max_leaves), np.zeros(max_leaves, np.int64)
-    nothing = np.zeros(0, np.int64)
+    nodes, nothing = np.zeros(len(state.gains), np.int64), np.zeros(0, np.int64)
     columns = Columns(nothing, np.zeros(0, np.int8), signs, nothing, 0.0, 0.0, 0, 0, 0)
     start_tree(state, rules, totals[0], totals[1])
     leaf = 0

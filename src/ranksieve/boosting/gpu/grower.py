@@ -17,6 +17,7 @@ from ranksieve.cuda.tree_tables import EXPONENTS, MOST_LEAVES, NOISE
 from ranksieve.data.binned import Binned
 from ranksieve.errors import DeviceError, ParameterError, param
 from ranksieve.kernels.gain import SplitRules
+from ranksieve.kernels.growing import new_state
 from ranksieve.kernels.searched_tree import grow_searched
 from ranksieve.params import Params
 
@@ -92,7 +93,7 @@ class GpuGrower(Grower):
         """The tree that `next_split` makes of nodes searched on the device, and the exact sums of its leaves."""
         splits, gains, limits, leaves = grow_searched(
             nodes.found, nodes.cuts, nodes.children, (nodes.totals[0], nodes.hess_totals[0]), self._all_signs, rules,
-            self._most_leaves(), nodes.sums,
+            nodes.sums, new_state(self._most_leaves()),
         )  # fmt: skip
         if not len(leaves):
             raise DeviceError("a node that the tree splits was not searched on the GPU: a bug, please report it")
