@@ -11,6 +11,7 @@ import numpy as np
 from ranksieve.kernels.gain import bounded_gain, count_of, gain_of, grad_of, hess_of, large_enough
 from ranksieve.kernels.histograms import BY_SET, LANES
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.metrics import sort_rows
 
 A_SET = -1  # in place of a bin: the cut is a set, given by the words from SET on
 SET = 5  # where the words of a set begin in a cut
@@ -69,14 +70,15 @@ def try_sorted(sums, order, node, rules, columns, bounded, best):
 @njit(cache=True, nogil=True)
 def sorted_bins(sums, n_bins, rules, smooth):
     """The bins with enough documents, by falling value of a leaf of each; equal ones by number."""
-    order, values, n = np.empty(n_bins, np.int64), np.empty(n_bins), 0
+    order, values, n = np.empty(n_bins, np.int32), np.empty(n_bins), 0
     for b in range(n_bins):
         count = np.float64(count_of(sums[b, 0], rules))
         if count >= max(smooth, 1.0):
             weight = hess_of(sums[b, 0], sums[b, 1], rules) if rules.newton else count
-            order[n], values[n] = b, -grad_of(sums[b, 0], rules) / (weight + smooth)
+            order[n], values[b] = b, grad_of(sums[b, 0], rules) / (weight + smooth)
             n += 1
-    return order[:n][np.argsort(values[:n], kind="mergesort")]
+    sort_rows(values, order[:n], np.empty(n, np.int32))
+    return order[:n]
 
 
 @njit(cache=True, nogil=True)
@@ -88,11 +90,13 @@ def improve_by_set(hist, columns, column, node, rules, gain, cut):
         for b in range(n_bins):
             sums[b, plane] = group[plane, b, lane]
     best = np.zeros(4)
-    one_hot = n_bins <= columns.one_hot
-    order = np.arange(n_bins) if one_hot else sorted_bins(sums, n_bins, rules, columns.smooth)
-    if one_hot:
+    order = np.empty(n_bins, np.int32)
+    for b in range(n_bins):
+        order[b] = b
+    if n_bins <= columns.one_hot:
         try_single(sums, n_bins, node, rules, bounded, best)
     else:
+        order = sorted_bins(sums, n_bins, rules, columns.smooth)
         try_sorted(sums, order, node, rules, columns, bounded, best)
     if best[0] > gain[0]:
         gain[0] = best[0]
