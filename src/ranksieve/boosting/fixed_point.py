@@ -219,5 +219,4 @@ def _packed_exponent(room: int, n_rows: int, largest: float, total: int, squares
 def _sums(values: np.ndarray, largest: float) -> tuple[int, int]:
     if largest == 0.0:
         return 0, 0
-    total, squares = absolute_sums(values, factors_of(30 - math.frexp(largest)[1]))
-    return int(total), int(squares)
+    return absolute_sums(values, factors_of(30 - math.frexp(largest)[1]))

@@ -18,7 +18,7 @@ from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.category_splits import A_SET, SET
 from ranksieve.kernels.copy_bytes import take_rows
 from ranksieve.kernels.gain import SMALLEST_WEIGHT, SplitRules
-from ranksieve.kernels.histograms import BY_BIN, BY_SET, LANES, Columns, TreeRows, sum_leaf, sum_sparse_rows
+from ranksieve.kernels.histograms import BY_BIN, BY_SET, LANES, Columns, TreeRows, sum_sparse_rows
 from ranksieve.kernels.leaf_values import add_leaf_values, sum_leaves
 from ranksieve.kernels.rounding import MANY_ROWS
 from ranksieve.params import Params
@@ -133,8 +133,9 @@ class Grower:
     def _counts(self, rows: TreeRows, columns: Columns) -> np.ndarray:
         """How many of all rows there are in each bin: the same for all trees."""
         if self._bin_counts is None:
-            ones = rows._replace(packed=np.ones(len(rows.packed), FIXED))
-            sum_leaf(ones, columns, 0, len(rows.members), self._hist, self._spare, 0, -1)
+            twos = rows._replace(packed=np.full(len(rows.packed), 2, FIXED))  # 1 more than a row that is not summed
+            nothing = np.zeros_like(self._hist[0])
+            sum_sparse_rows(twos, columns, nothing, self._hist[0], self._spare)
             self._bin_counts = self._hist[0].copy()
         return self._bin_counts
 

@@ -117,7 +117,9 @@ def chunks_to_bins(first_chunk, last_chunk, flat, addresses, column_of, heaps, h
     n_rows, n_features, by_column = len(out), len(column_of), len(addresses) > 0
     width, flat_out = out.shape[1], out.reshape(out.size)
     positions, values = np.empty(CHUNK, np.int64), np.empty(TILE * CHUNK, np.float32)
-    ranks, columns = np.zeros(width * CHUNK, np.uint8), CHUNK * np.arange(width)
+    ranks, columns = np.zeros(width * CHUNK, np.uint8), np.empty(width, np.int64)
+    for c in range(width):
+        columns[c] = c * CHUNK
     for chunk in range(first_chunk, last_chunk):
         start, n = chunk * CHUNK, min(CHUNK, n_rows - chunk * CHUNK)
         for i in range(-(-n // TILE) * TILE):  # whole tiles: the last row fills them up
@@ -131,7 +133,8 @@ def chunks_to_bins(first_chunk, last_chunk, flat, addresses, column_of, heaps, h
                     if n == CHUNK:
                         source, place = column, start
                     else:  # whole registers would be read beyond the end
-                        values[:n] = column[start : start + n]
+                        for i in range(n):  # a slice takes seconds to compile, with a message for different shapes
+                            values[i] = column[start + i]
                         place = 0
                 rank_column(source, place, n, heaps, heap_starts[c], levels[c], ranks, c * CHUNK)
         whole = n // TILE * TILE

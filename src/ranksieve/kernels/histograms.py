@@ -179,6 +179,14 @@ def sum_leaf(rows, columns, start, stop, hist, spare, slot, parent):
     run_parts(sum_some_columns, len(columns.borders) - 1, given)
 
 
+@njit(cache=True, nogil=True)
+def copy_bins(source, target):
+    """`target[:] = source`, which takes seconds to compile: it has a message for arrays of different shapes."""
+    flat_source, flat_target = source.reshape(source.size), target.reshape(target.size)
+    for i in range(source.size):
+        flat_target[i] = flat_source[i]
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_some_sparse_rows(first, last, rows, columns, counts, hist, spare):
     n_parts, n_rows, width = len(columns.borders) - 1, len(rows.packed), rows.bins.shape[1]
@@ -190,7 +198,7 @@ def sum_some_sparse_rows(first, last, rows, columns, counts, hist, spare):
             rows.scratch[low + n_others] = row
             n_others += rows.packed[row] != 1
         if part == 0:
-            hist[:] = counts
+            copy_bins(counts, hist)
         else:
             clear_columns(spare[part - 1], columns.n_bins, 0, width)
         add_members(others, low, low + n_others, 1, 0, width, hist if part == 0 else spare[part - 1])

@@ -149,10 +149,10 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
     inverse, depth = 1.0 / ideal, min(len(by_rank), n)
     ranked = np.empty(depth, np.int32)
     top_k(scores, 0, n, depth, ranked)
-    discounts = np.zeros(n)
+    discounts, ranked_ranks = np.zeros(n), np.empty(depth, np.int64)
     ranks = np.full(0 if kind == NDCG else n, depth + 1)
     for rank in range(depth):
-        discounts[ranked[rank]] = by_rank[rank]
+        discounts[ranked[rank]], ranked_ranks[rank] = by_rank[rank], rank + 1
     above, sums = np.empty(depth + 1), np.empty(depth + 1)
     first = second = depth + 1
     ranked_gains = taken(gains, ranked)
@@ -161,14 +161,16 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
             ranks[ranked[rank]] = rank + 1
         running_sums(kind, ranked_gains, above, sums)
         first, second = first_positives(ranked_gains)
-    highest, lowest = scores.max(), scores.min()
-    spread = highest != lowest
+    highest = lowest = scores[ranked[0]]
+    for i in range(n):
+        lowest = min(lowest, scores[i])
+    spread, close = highest != lowest, False
     # powers of all documents pay where a head has all of them as partners
-    close = highest - lowest < FURTHEST and ranked_gains.max() > 0.0
+    for rank in range(depth if highest - lowest < FURTHEST else 0):
+        close |= ranked_gains[rank] > 0.0
     powers = np.exp(scores - highest) if close else scores
     ranked_scores, ranked_powers = taken(scores, ranked), taken(powers, ranked)
     ranked_discounts = taken(discounts, ranked)
-    ranked_ranks = np.arange(1, depth + 1)
     ranked_grad, ranked_hess = np.zeros(depth), np.zeros(depth)
     all_deltas, all_chances = np.empty(n), np.empty(n)
     total = 0.0

@@ -71,7 +71,12 @@ def value_at(values, rank):
     """The value at a rank from 1 on, largest first; -infinity where there is none."""
     if rank < 1 or rank > len(values):
         return -np.inf
-    return values.min() if rank == len(values) else kth_largest(values.copy(), rank)
+    if rank < len(values):
+        return kth_largest(values.copy(), rank)
+    lowest = np.inf
+    for i in range(len(values)):
+        lowest = min(lowest, values[i])
+    return lowest
 
 
 @njit(cache=True, nogil=True)
@@ -259,4 +264,7 @@ def best_per_query(row_bins, forest, n_trees, bounds, candidates, lists, chosen,
         best_of_some, len(sizes),
         (row_bins, forest, n_trees, bounds, candidates, lists, chosen, given, waiting, n_walks),
     )  # fmt: skip
-    return n_walks.sum()
+    total = 0
+    for q in range(len(sizes)):
+        total += n_walks[q]
+    return total

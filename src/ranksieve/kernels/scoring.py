@@ -256,7 +256,10 @@ def take_tested(bins, start, n_docs, trees, positions, rows, columns):
 def column_scratch(width):
     """What `take_tested` needs: the positions of 64 rows, room for these, and room for columns."""
     rows, columns = aligned(64 * width // 8).view(np.uint8), aligned(width * STRIDE // 8).view(np.uint8)
-    return width * np.arange(64), rows, columns
+    positions = np.empty(64, np.int64)
+    for i in range(64):
+        positions[i] = i * width
+    return positions, rows, columns
 
 
 @njit(cache=True, nogil=True)
