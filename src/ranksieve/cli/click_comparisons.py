@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ranksieve.cli.click_options import Clip, Given, Log, load_propensities, read_log
+from ranksieve.cli.click_options import Clip, Given, Log, LogArguments, load_propensities
 from ranksieve.cli.console import check_writable, show_facts, show_line, show_note
 from ranksieve.cli.files import reads_data
 from ranksieve.cli.shared_options import Missing, Seed, out_option
@@ -56,7 +56,7 @@ def compare(
     """Analyse a log of interleaved pages: which of two rankings do users prefer?"""
     from ranksieve import clicks as library
 
-    found = library.preference(read_log(log), samples=samples, seed=seed)
+    found = library.preference(LogArguments(log=log).read(), samples=samples, seed=seed)
     needed = "unknown" if found.needed_pages is None else f"{found.needed_pages:,} pages with clicks"
     show_line(str(found))
     show_facts(
@@ -94,7 +94,7 @@ def estimate(
     weights = load_propensities(given)
     if weights is None:
         raise ParameterError("--propensities is missing; estimate them with ranksieve clicks propensities")
-    pages = read_log(log)
+    pages = LogArguments(log=log).read()
     if is_run(ranking):
         run = read_run(ranking)
     elif data is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,18 +36,20 @@ Shrinkage = Annotated[
 Clip = Annotated[float, typer.Option(min=0, max=1, help="Lowest propensity that is used.")]
 
 
-def read_log(
-    log: list[Path],
-    events: list[Path] | None = None,
-    actions: str = "click",
-    depth: int | None = None,
-    min_dwell: float = 0.0,
-) -> ClickLog:
-    from ranksieve import clicks as library
+@dataclass(frozen=True, kw_only=True)
+class LogArguments:
+    log: Log
+    events: Events = None
+    depth: Depth = None
+    min_dwell: MinDwell = 0.0
+    actions: Actions = "click"
 
-    show_waiting("click_models", "reading the log")
-    names = tuple(name.strip() for name in actions.split(",") if name.strip())
-    return library.read(log, events or None, depth=depth, min_dwell=min_dwell, actions=names)
+    def read(self) -> ClickLog:
+        from ranksieve import clicks as library
+
+        show_waiting("click_models", "reading the log")
+        names = tuple(name.strip() for name in self.actions.split(",") if name.strip())
+        return library.read(self.log, self.events or None, depth=self.depth, min_dwell=self.min_dwell, actions=names)
 
 
 def load_propensities(given: Path | None) -> Propensities | None:

@@ -10,18 +10,13 @@ import typer
 
 from ranksieve.cli.click_comparisons import compare, estimate, interleave
 from ranksieve.cli.click_options import (
-    Actions,
     Clip,
-    Depth,
-    Events,
     Features,
     Given,
-    Log,
-    MinDwell,
+    LogArguments,
     Shrinkage,
     load_propensities,
     log_facts,
-    read_log,
     shrinkage_of,
 )
 from ranksieve.cli.command import SETTINGS, Command, CommandGroup, option, takes_options
@@ -43,8 +38,6 @@ def clicks() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ClickFitArguments:
-    log: Log
-    events: Events = None
     model: str = option("pbm", "ctr, rctr, coec, pbm, trust, cascade, sdbn or dbn.", metavar="MODEL")
     prior: float = option(2.0, "Examinations that the mean of all documents counts for.", min=0)
     holdout: float = option(0.2, "Share of the pages to measure the model on; 0: none.", min=0, max=0.9)
@@ -53,25 +46,22 @@ class ClickFitArguments:
     levels: int | None = option(None, "Number of grades in qrels.", min=2, show_default="relevance from 0 to 1")
     shrinkage: Shrinkage = "10"
     least_confidence: float = option(0.0, "Qrels: leave out documents with less confidence.", min=0, max=1)
-    depth: Depth = None
-    min_dwell: MinDwell = 0.0
-    actions: Actions = "click"
     seed: Seed = 0
 
 
 @GROUP.command(cls=Command)
 @takes_options
-def fit(given: ClickFitArguments) -> None:
+def fit(given: ClickFitArguments, source: LogArguments) -> None:
     """Fit a click model, measure it on held-out pages, and write judgements."""
     qrels, model, prior = given.qrels, given.model, given.prior
     for path in (qrels, given.query_texts):
         if path is not None:
-            check_writable(path, *given.log)
+            check_writable(path, *source.log)
     if given.query_texts is not None and qrels is None:
         raise ParameterError("--query-texts belongs to --qrels, which is missing; give both")
     from ranksieve import clicks as library
 
-    pages = read_log(given.log, given.events, given.actions, given.depth, given.min_dwell)
+    pages = source.read()
     show_facts([("log", log_facts(pages))])
     if given.holdout:
         training, held_out = pages.split(1 - given.holdout, seed=given.seed)
@@ -104,10 +94,10 @@ def fit(given: ClickFitArguments) -> None:
 
 
 @GROUP.command(cls=Command)
+@takes_options
 def propensities(
-    log: Log,
+    source: LogArguments,
     out: Annotated[Path, out_option("JSON file to write.")],
-    events: Events = None,
     method: Annotated[
         str,
         typer.Option(
@@ -116,15 +106,12 @@ def propensities(
             "trust or rctr.",
         ),
     ] = "harvest",
-    depth: Depth = None,
-    min_dwell: MinDwell = 0.0,
-    actions: Actions = "click",
 ) -> None:
     """Estimate how likely each rank is examined."""
-    check_writable(out, *log)
+    check_writable(out, *source.log)
     from ranksieve import clicks as library
 
-    pages = read_log(log, events, actions, depth, min_dwell)
+    pages = source.read()
     found = library.propensities(pages, method)
     found.save(out)
     biases = ",".join(f"{bias:.4f}" for bias in found.biases)
@@ -136,10 +123,8 @@ def propensities(
 
 @dataclass(frozen=True, kw_only=True)
 class ClickListArguments:
-    log: Log
     data: Features
     out: OutData
-    events: Events = None
     by: str = option(
         "page",
         "One list per page, with clicks as labels and positions; or one per query, with judgements as labels.",
@@ -157,27 +142,24 @@ class ClickListArguments:
         None, "By page: weight a document by 1 / (this number + how often it was shown for the query).", min=0,
         show_default="weights of 1",
     )  # fmt: skip
-    depth: Depth = None
-    min_dwell: MinDwell = 0.0
-    actions: Actions = "click"
     missing: Missing = "zero"
 
 
 @GROUP.command(cls=Command)
 @reads_data("data")
 @takes_options
-def lists(given: ClickListArguments) -> None:
+def lists(given: ClickListArguments, source: LogArguments) -> None:
     """Make training data of a log and the features of its documents.
 
     By page, --propensities make clicks count by their inverse propensity. Without, train learns biases of the
     positions. By query, the model pbm uses --propensities, or estimates them.
     """
     check_choice("by", given.by, ("page", "query"))
-    check_writable(given.out, *given.log, given.data)
+    check_writable(given.out, *source.log, given.data)
     from ranksieve import clicks as library
     from ranksieve.data.read import read
 
-    pages = read_log(given.log, given.events, given.actions, given.depth, given.min_dwell)
+    pages = source.read()
     features, weights = read(given.data, missing=given.missing), load_propensities(given.propensities)
     if given.by == "page":
         made = library.page_lists(pages, features, weights, clip=given.clip, balance=given.balance)
@@ -192,16 +174,11 @@ def lists(given: ClickListArguments) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ClickTrainArguments:
-    log: Log
     data: Features
     out: OutModel
-    events: Events = None
     propensities: Given = None
     trees: int = option(100, "Trees of each of the six forests.", min=1)
     params: ParamsFile = None
-    depth: Depth = None
-    min_dwell: MinDwell = 0.0
-    actions: Actions = "click"
     seed: Seed = 0
     threads: Threads = 0
     missing: Missing = "zero"
@@ -210,20 +187,20 @@ class ClickTrainArguments:
 @GROUP.command(cls=Command)
 @reads_data("data")
 @takes_options
-def train(context: typer.Context, given: ClickTrainArguments) -> None:
+def train(context: typer.Context, given: ClickTrainArguments, source: LogArguments) -> None:
     """Train a model on a log and the features of its documents.
 
     The model is a mean of six forests: five of queries, with clicks per exposure as labels, and one of pages, with
     propensities as fixed biases. Without --propensities they are harvested from the log.
     """
-    check_model_file(given.out, *given.log, given.data, is_forest=True)
+    check_model_file(given.out, *source.log, given.data, is_forest=True)
     from ranksieve import clicks as library
     from ranksieve.data.read import read
 
     options: dict[str, Any] = {"trees": given.trees, "seed": given.seed, "threads": given.threads}
     flags = {name: value for name, value in options.items() if is_flag(context, name)}
     chosen = options | (canonical(read_toml(given.params)[0]) if given.params else {}) | flags
-    pages = read_log(given.log, given.events, given.actions, given.depth, given.min_dwell)
+    pages = source.read()
     features = read(given.data, missing=given.missing)
     weights = load_propensities(given.propensities) or library.propensities(pages)
     model = library.train(pages, features, weights, **chosen)

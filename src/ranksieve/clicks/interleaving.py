@@ -78,12 +78,8 @@ def balanced(a: Sequence[Any], b: Sequence[Any], *, depth: int = 10, seed: int =
 
     Parameters
     ----------
-    a, b
-        Documents of the two rankings, best first.
-    depth
-        Length of the list.
-    seed
-        Random seed, a new one for each page.
+    a, b, depth, seed
+        As for `team_draft`.
 
     Examples
     --------

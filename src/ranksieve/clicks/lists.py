@@ -143,10 +143,8 @@ def rated_lists(log: ClickLog, dataset: Dataset, propensities: Propensities, *, 
 
     Parameters
     ----------
-    log
-        Result pages with clicks.
-    dataset
-        Features of the documents, by query id and document id. Labels are not used.
+    log, dataset
+        As for `page_lists`.
     propensities
         Given or estimated ones.
     balance
