@@ -25,7 +25,7 @@ from kept import kept_path
 from quality import folds
 from ranksieve.clicks import posterior
 from ranksieve.clicks.simulation import document_ids
-from ranksieve.clicks.training import ALL, BALANCE, BY_PAGE, BY_QUERY, FORESTS, PAGE_SHARE
+from ranksieve.clicks.training import ALL, BALANCE, BY_PAGE, BY_QUERY, FORESTS, PAGE_SHARE, STOPPED
 from ranksieve.data.splits import fold_queries
 from ranksieve.files import atomic_path
 
@@ -222,7 +222,7 @@ class Trials:
             TEMPERATURE,
             OURS,
             setting,
-            *((ALL, BALANCE, BY_PAGE, BY_QUERY, FORESTS, PAGE_SHARE) if name == "clicks.train" else ()),
+            *((ALL, BALANCE, BY_PAGE, BY_QUERY, FORESTS, PAGE_SHARE, STOPPED) if name == "clicks.train" else ()),
             *(GRID if setting.get("shrinkage") == "auto" else ()),
             *((BY_QUERY,) if name == "rated lists" else ()),
         ]

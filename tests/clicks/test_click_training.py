@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 import ranksieve as rs
 from naive_clicks import posterior_means
+from ranksieve.clicks import training
 from ranksieve.clicks.posterior import posterior
 from ranksieve.errors import DataError, ParameterError
 
@@ -179,6 +182,36 @@ def test_training_is_the_mean_of_its_forests(data, log):
     assert np.array_equal(given.predict(data), model.predict(data))
     other_names = {"n_estimators": 4, "min_data_in_leaf": 5, "lambda_l2": 1.0, "num_leaves": 10, "random_state": 3}
     assert np.array_equal(rs.clicks.train(log, data, found, **other_names).predict(data), model.predict(data))
+
+
+def test_forests_of_queries_stop_by_queries_that_they_leave_out(monkeypatch):
+    data = rs.synth.cubic(56, docs=15)
+    log = rs.clicks.simulate(data, data.features[:, 0], pages=2000, temperature=0.5, seed=5)
+    log = replace(log, clicks=log.clicks & np.repeat(log.queries != 4, log.sizes))  # a query without clicks
+    calls = []
+
+    def recorded(lists, **options):
+        calls.append((lists, options, rs.train(lists, **options)))
+        return calls[-1][-1]
+
+    monkeypatch.setattr(training, "train_lists", recorded)
+    model = rs.clicks.train(log, data, trees=12, min_docs=5, l2=1.0, seed=2)
+    (_, of_pages, first), *others = calls
+    assert "valid" not in of_pages and of_pages["early_stopping"] == 0 and first.n_trees == 12
+    every, held_out = set(data.query_ids.tolist()), []
+    for lists, options, forest in others:
+        own = options["valid"].query_ids.tolist()
+        assert set(lists.query_ids.tolist()) == every - set(own) and len(own) == 11
+        assert options["early_stopping"] == 100 and forest.n_trees == forest.info["best_iteration"]
+        held_out += own
+    assert sorted(held_out) == sorted(every - {int(log.query_ids[4])})
+    assert [options["seed"] for _, options, _ in others] == [2, 3, 4, 5, 6]
+    assert model.n_trees == sum(forest.n_trees for *_, forest in calls) < 72
+
+    calls.clear()  # too few queries with clicks
+    few = log.take_pages(np.flatnonzero(log.queries < 50))
+    assert rs.clicks.train(few, data, trees=3, min_docs=5, l2=1.0).n_trees == 18
+    assert not any("valid" in options for _, options, _ in calls)
 
 
 def test_training_refuses_a_log_whose_clicks_tell_nothing_apart(data):

@@ -177,7 +177,9 @@ class ClickTrainArguments:
     data: Features
     out: OutModel
     propensities: Given = None
-    trees: int = option(100, "Trees of each of the six forests.", min=1)
+    trees: int | None = option(
+        None, "Most trees of each of the six forests.", min=1, show_default="100 for pages, 400 for queries"
+    )
     params: ParamsFile = None
     seed: Seed = 0
     threads: Threads = 0
@@ -190,14 +192,17 @@ class ClickTrainArguments:
 def train(context: typer.Context, given: ClickTrainArguments, source: LogArguments) -> None:
     """Train a model on a log and the features of its documents.
 
-    The model is a mean of six forests: five of queries, with clicks per exposure as labels, and one of pages, with
-    propensities as fixed biases. Without --propensities they are harvested from the log.
+    The model is a mean of six forests: five of queries, with clicks per exposure as labels, each of which stops by
+    queries that it leaves out, and one of pages, with propensities as fixed biases. Without --propensities they are
+    harvested from the log.
     """
     check_model_file(given.out, *source.log, given.data, is_forest=True)
     from ranksieve import clicks as library
     from ranksieve.data.read import read
 
-    options: dict[str, Any] = {"trees": given.trees, "seed": given.seed, "threads": given.threads}
+    options: dict[str, Any] = {"seed": given.seed, "threads": given.threads}
+    if given.trees is not None:
+        options["trees"] = given.trees
     flags = {name: value for name, value in options.items() if is_flag(context, name)}
     chosen = options | (canonical(read_toml(given.params)[0]) if given.params else {}) | flags
     pages = source.read()
