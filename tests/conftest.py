@@ -74,8 +74,9 @@ def nothing_registered():
 @pytest.fixture
 def small_memory(monkeypatch):
     """The program itself counts as nothing, and files are read in small blocks: limits of some kilobytes work."""
-    from ranksieve.data import bin_file, bin_store
+    from ranksieve.data import bin_file, bin_store, disk_rows
 
+    monkeypatch.setattr(disk_rows, "TAKEN_BYTES", 0)
     monkeypatch.setattr(bin_store, "resident_memory", lambda: 0)
     monkeypatch.setattr(bin_store, "sample_bytes", lambda n_rows, n_features: 0)
     sizes = {"WORK_BYTES": 0, "FEATURE_BYTES": 0, "LEAST_ROWS": 8, "DOC_BYTES": 0, "LABEL_BYTES": 4,

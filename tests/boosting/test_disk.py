@@ -28,7 +28,7 @@ from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
 from ranksieve.kernels.lazy_scores import Candidates
-from ranksieve.kernels.row_slots import REQUESTED
+from ranksieve.kernels.row_slots import N_USED, REQUESTED
 from ranksieve.params import Params
 from samples import small_dataset
 
@@ -253,6 +253,16 @@ def test_copies_of_training_rows_take_slots(small_memory, data):
         disk.take(rows)
         disk.refill(rows, None, lambda first, last: np.zeros(last - first))
         assert (disk.slots[rows] >= 0).all() and disk.slots.max() < 100 - n_unused
+
+
+def test_gradients_of_training_rows_take_slots_before_memory_is_filled(small_memory, data, monkeypatch):
+    """Two rows of 16 bytes with 24 bytes more each take five slots, which are never used."""
+    monkeypatch.setattr("ranksieve.data.disk_rows.TAKEN_BYTES", 24)
+    disk: DiskRows = in_file(data, 100).disk
+    disk.refill(np.array([3, 300], np.int32), None, lambda first, last: np.zeros(last - first))
+    assert disk.file.width == 16 and disk._slots.state[N_USED] <= int(0.9375 * 95) == disk.room
+    disk.take(np.array([3, 300], np.int32))
+    assert disk.room == int(0.9375 * 95)
 
 
 def test_a_selection_fits_after_smaller_ones_were_copied(small_memory, data):

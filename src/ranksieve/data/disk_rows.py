@@ -23,6 +23,7 @@ SAMPLE = 64  # rows of a block from which it is found how high priorities are
 RECENT = 8  # blocks whose samples count: queries differ
 SPARE_SHARE = 0.0625  # of the memory for rows, which stays free for rows that are needed before the file is read again
 COPIED_SHARE = 0.125  # of the memory for rows, at most, which copies of training rows take
+TAKEN_BYTES = 80  # of a training row besides the copy of its bins: gradients, scores, places
 
 
 class DiskRows:
@@ -97,8 +98,9 @@ class DiskRows:
         return take_rows(self._matrix, self.slots[rows])
 
     def _reserve_copy(self, n_rows: int) -> None:
-        """Leave slots unused for a copy of so many rows, if they are free."""
-        most = min(n_rows, int(COPIED_SHARE * len(self._matrix)))
+        """Leave slots unused for a copy of so many rows and what belongs to them, if they are free."""
+        needed = n_rows * (self.file.width + TAKEN_BYTES) // self.file.width
+        most = min(needed, int(COPIED_SHARE * len(self._matrix)))
         more = min(most - self._n_copied, int(self._slots.state[N_FREE]))
         if more > 0:
             self._n_copied += more
@@ -134,6 +136,7 @@ class DiskRows:
         rows that are in memory stay there if there is room for them. `on_block` gets every block with the number of its
         first row before that. Several threads call these two.
         """
+        self._reserve_copy(len(rows))  # before memory is filled: what was used once stays with the process
         wanted = np.union1d(rows, self._taken) if len(rows) + len(self._taken) <= self.room else rows
         self._release_copy(len(wanted))
         if np.count_nonzero(self.slots[wanted] < 0) > self._slots.state[N_FREE]:
