@@ -27,6 +27,8 @@ SIZES = {
     "LABEL_BYTES": 4,
     "WHOLE_BYTES": 0,
     "TOP_BYTES": 0,
+    "WORKER_BYTES": 0,
+    "FOREST_BYTES": 0,
     "MEMORY_BYTES": 4,
 }
 

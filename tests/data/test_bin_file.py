@@ -284,6 +284,16 @@ def test_each_forest_of_a_bag_has_scores(sizes):
             BinStore(str(least - 1), forests=forests).check_room(2_000_000, 100, "data")
 
 
+def test_a_worker_of_a_cluster_has_room_for_fewer_rows(sizes, tmp_path):
+    (tmp_path / "x").touch()
+    file, rooms = BinFile(tmp_path / "x", 1_000_000, 100), []
+    for on_cluster in (False, True):
+        store = BinStore("195000000", on_cluster=on_cluster)
+        store.opened(bin_store.StoredBins(file, small_dataset(2).lists, None, None))
+        rooms.append(store.room(file))
+    assert rooms[0] - rooms[1] == 12 * 1_000_000 // 100
+
+
 @pytest.mark.parametrize(("memory", "left"), [("195000000", 75_000_000), ("auto", 330_000_000)])
 def test_rows_in_memory_take_what_the_limit_leaves(sizes, tmp_path, memory, left):
     store, files = BinStore(memory), []

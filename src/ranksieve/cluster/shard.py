@@ -242,9 +242,8 @@ def _store_of(params: Params, folder: Path) -> BinStore | None:
         return None
     gc.collect()  # shards of earlier runs, whose memory would count as that of the program
     give_back_memory()
-    if params.bin_folder == AUTO:
-        return BinStore(params.memory, str(folder), keep=False)
-    return BinStore(params.memory, params.bin_folder, params.keep_bins)
+    where, keep = (str(folder), False) if params.bin_folder == AUTO else (params.bin_folder, params.keep_bins)
+    return BinStore(params.memory, where, keep, forests=params.bag, on_cluster=True)
 
 
 def _summarize(data: Binned) -> SetSummary:

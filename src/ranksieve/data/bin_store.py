@@ -33,6 +33,7 @@ DOC_BYTES = 14  # of a document whose bins are in a file: score, number of its t
 LABEL_BYTES = 5  # of its label at most: with a byte that says whether it is 0, where it is larger than a byte
 POSITIVE_BYTES = 4  # more of a positive: its row
 TOP_BYTES = 8  # more of a validation set: scores of the best documents
+WORKER_BYTES = 12  # more on a worker of a cluster: initial score, place in the coordinator's cache
 FOREST_BYTES = 10  # more for each further forest of a bag: score, number of its trees
 MEMORY_BYTES = 55  # of a document besides its bins, where these are in memory: label, scores, gradients, work arrays
 WORK_BYTES = 48 << 20  # libraries and kernels that are loaded, blocks of the bin file
@@ -71,6 +72,8 @@ class BinStore:
         Is told what happens.
     forests
         How many forests a run trains; each has its own scores.
+    on_cluster
+        Whether this is a worker of a cluster.
     """
 
     memory: str = AUTO
@@ -78,6 +81,7 @@ class BinStore:
     keep: bool = True
     listener: Listener = field(default_factory=Listener)
     forests: int = 1
+    on_cluster: bool = False
     _in_files: int = field(default=0, init=False)  # documents whose bins are in files
     _doc_bytes: int = field(default=0, init=False)  # that these take
     _column_bytes: int = field(default=0, init=False)  # of their labels, weights, positions and order
@@ -126,7 +130,7 @@ class BinStore:
     @property
     def _per_doc(self) -> int:
         """Bytes of a document whose bins are in a file, without its label."""
-        return DOC_BYTES + FOREST_BYTES * (self.forests - 1)
+        return DOC_BYTES + FOREST_BYTES * (self.forests - 1) + WORKER_BYTES * self.on_cluster
 
     def check_sample(self, n_docs: int, width: int, source: str) -> None:
         """Refuse a limit that is too low for the rows that thresholds are computed from."""
