@@ -8,9 +8,10 @@ Training: five runs per collection, each with another fold (generated lists: oth
 queries with 100 candidates of BM25F each. A RankSVM that is trained on 1% of the training queries ranks the pages, with
 some randomness (Plackett-Luce, temperature 0.3), so that documents stand at several ranks. Users follow the
 position-based model with (1/rank)^η and 10% click noise. All systems have 10 leaves and 100 trees of learning rate 0.1;
-`rs.clicks.train` is the mean of six forests, five of which have up to 400 trees. NDCG@10 is on the true labels of the test queries. Our settings were
-chosen on the validation lists of MQ2008 and OHSUMED, on generated lists with other seeds and on 600 other queries of
-films, part `choice`. Where a peer has two values of L2, the one that is better on the test queries counts in each row.
+`rs.clicks.train` is the mean of six forests, five of which have up to 400 trees. NDCG@10 is on the true labels of the
+test queries. Our settings were chosen on the validation lists of MQ2008 and OHSUMED, on generated lists with other
+seeds and on 600 other queries of films, part `choice`. Where a peer has two values of L2, the one that is better on the
+test queries counts in each row.
 """
 
 from __future__ import annotations
