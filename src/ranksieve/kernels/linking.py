@@ -112,12 +112,6 @@ class LinkingCodegen(JITCPUCodegen):
 
     _library_class = LinkedLibrary
 
-    def _function_pass_manager(self, *module: Any) -> Any:
-        """The passes of each function, which Numba makes anew for all functions; old versions make them per module."""
-        if module or not hasattr(self, "_function_passes"):
-            self._function_passes = super()._function_pass_manager(*module)
-        return self._function_passes
-
     def set_env(self, env_name: str, env: Any) -> None:
         """Tell machine code where the globals of a function are; nothing where there is none."""
         if self._engine.is_symbol_defined(env_name):
