@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.errors import TiedScoresWarning
+from ranksieve.boosting.callbacks import ValidationSet
+from ranksieve.errors import InterruptedTraining, TiedScoresWarning
 from ranksieve.evaluation.metrics import parse_metric
 from samples import coarse_lists
 
@@ -74,3 +75,20 @@ def test_tuning_warns_once():
     with pytest.warns(TiedScoresWarning) as found:
         rs.tune(TRAIN, valid=SORTED, trials=3, **QUICK)
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_finished_model_is_not_lost_in_the_check(monkeypatch, error):
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(ValidationSet, "measure_again", fails)
+    expected = rs.train(TRAIN, **QUICK | {"early_stopping": 0, "trees": 3})
+    params = QUICK | {"early_stopping": 0, "trees": 3}
+    if error is MemoryError:
+        model = rs.train(TRAIN, valid=SORTED, **params)
+    else:
+        with pytest.raises(InterruptedTraining) as stopped:
+            rs.train(TRAIN, valid=SORTED, **params)
+        model = stopped.value.model
+    assert (model.leaf_values == expected.leaf_values).all()

@@ -91,7 +91,7 @@ ELSEWHERE = {  # options that write, and where that is tested
     "serve --trained": "tests/serve/test_training.py",
 }
 WRITES = re.compile(
-    r"^(?!Format|Refuse).*\bwrite\b|\bFolder for\b|\bFile of the trials\b|\bmade, and changed\b"
+    r"^(?!Format|Refuse).*\bwrite\b|\bFolder for\b|\bFile of the trials\b|\bcreates and changes\b"
 )  # in help
 
 

@@ -213,6 +213,12 @@ def test_forests_of_queries_stop_by_queries_that_they_leave_out(monkeypatch):
     assert rs.clicks.train(few, data, trees=3, min_docs=5, l2=1.0).n_trees == 18
     assert not any("valid" in options for _, options, _ in calls)
 
+    for options in ({"early_stopping": 0}, {"valid": data}):  # forests that stop by other lists, or not at all
+        calls.clear()
+        rs.clicks.train(log, data, min_docs=5, l2=1.0, **options)
+        assert all(lists.n_queries == 56 for lists, _, _ in calls[1:])
+        assert [forest.n_trees for *_, forest in calls] == [100] * 6
+
 
 def test_training_refuses_a_log_whose_clicks_tell_nothing_apart(data):
     ids = [str(number) for number in range(3)]

@@ -90,3 +90,8 @@ def test_weights_follow_the_rows_of_a_selection_and_of_samples(data, log):
     even = lists.with_rows(replace(lists.lists, weights=None), np.arange(lists.n_docs))
     assert not np.array_equal(rs.train(even, algo="lambdamart", **options).predict(data), plain.predict(data))
     assert rs.train(lists, algo="selgb", negatives=0.3, min_negatives=1, bag=2, **options).n_trees == 6
+
+
+def test_grades_are_refused():
+    with pytest.raises(DataError, match="labels from 0 to 4; RateLambdas expects rates from 0 to 1"):
+        rs.train(rs.synth.cubic(5), objective=rs.clicks.RateLambdas(), trees=2)

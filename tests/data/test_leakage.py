@@ -34,6 +34,32 @@ def test_other_labels_or_sizes_are_other_lists():
     assert same_labels(lists, texts) == same_labels(texts, lists) == []
 
 
+def test_the_order_of_documents_and_small_labels_do_not_matter():
+    train = small_dataset(n_queries=4)
+    rows = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(train.offsets[:-1], train.offsets[1:], strict=True)])
+    other = rs.Dataset.from_arrays(
+        train.features[rows], train.labels[rows], np.repeat(train.query_ids, train.lists.sizes)
+    )
+    ids = [str(id) for id in train.query_ids]
+    assert train.lists.small().grades.dtype == np.uint8
+    assert same_labels(train.lists.small(), other.lists) == same_documents(train, other, ids) == ids
+
+
+def test_a_column_in_another_order_is_other_data():
+    ours, theirs = (
+        rs.Dataset.from_arrays(features, [0, 0, 1, 0, 1], [7, 7, 7, 8, 8])
+        for features in ([[1, 3], [2, 1], [3, 2], [4, 4], [5, 6]], [[3, 3], [1, 2], [2, 1], [4, 4], [5, 6]])
+    )
+    assert same_labels(ours.lists, theirs.lists) == ["7", "8"]
+    assert same_documents(ours, theirs, ["7", "8"]) == ["8"]
+
+
+def test_lists_of_one_label_count_only_beside_others():
+    one = rs.Dataset.from_arrays([[1.0], [2.0], [3.0]], [0, 0, 0], [1, 1, 2]).lists
+    two = rs.Dataset.from_arrays([[1.0], [2.0], [3.0], [4.0]], [0, 0, 0, 1], [1, 1, 3, 3]).lists
+    assert same_labels(one, one) == [] and same_labels(two, two) == ["1", "3"]
+
+
 def test_checksums_do_not_depend_on_the_file(tmp_path):
     data = small_dataset(n_queries=5)
     rs.io.write_letor(data, tmp_path / "data.txt")

@@ -52,3 +52,23 @@ def test_registers_do_what_loops_over_arrays_do(monkeypatch):
             if hasattr(lanes, name):
                 monkeypatch.setattr(lanes, name, plain)
     assert outcomes[0] == outcomes[1]
+
+
+@numba.njit
+def looked_up(table, positions, out):
+    """The value in lane k of a look-up of position k in all lanes."""
+    found = np.empty(16, np.float32)
+    for k in range(16):
+        lanes.store(found, 0, lanes.look_up(lanes.load_floats(table, 0), lanes.splat_numbers(positions[k])))
+        out[k] = found[k]
+
+
+@needs_registers
+@pytest.mark.parametrize("first", range(-16, 48, 16))
+def test_values_are_looked_up_at_any_position(first):
+    """Both halves of the table, in every lane; positions count modulo 16."""
+    table, out = np.arange(16, dtype=np.float32) * 1.5 - 4, np.empty(16, np.float32)
+    for shift in range(16):
+        positions = first + np.roll(np.arange(16, dtype=np.int32), shift)
+        looked_up(table, positions.astype(np.int32), out)
+        assert out.tolist() == table[positions % 16].tolist()

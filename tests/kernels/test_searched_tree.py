@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ranksieve.kernels.gain import SplitRules
+from ranksieve.kernels.growing import new_state
 from ranksieve.kernels.searched_tree import grow_searched
 
 BITS = 10
@@ -44,7 +45,9 @@ def test_the_best_node_is_split_first(seed, max_leaves):
     given = sums.copy()
     given[:7] = 0
     signs = np.zeros(0, np.int8)
-    splits, split_gains, _, nodes = grow_searched(found, cuts, children, sums[0], signs, RULES, max_leaves, given)
+    splits, split_gains, _, nodes = grow_searched(
+        found, cuts, children, sums[0], signs, RULES, given, new_state(max_leaves)
+    )
     assert splits[:, 0].tolist() == expected and nodes.tolist() == leaves
     assert split_gains == pytest.approx(found[expected] - gains[expected])
     assert given.tolist() == sums.tolist()  # those of divided nodes are those of their children
@@ -53,4 +56,5 @@ def test_the_best_node_is_split_first(seed, max_leaves):
 def test_a_split_of_a_node_that_is_not_divided_leaves_no_nodes():
     _, found, cuts, children, sums = searched_nodes(1)
     children[1:] = 0
-    assert len(grow_searched(found, cuts, children, sums[0], np.zeros(0, np.int8), RULES, 8, sums)[3]) == 0
+    signs = np.zeros(0, np.int8)
+    assert len(grow_searched(found, cuts, children, sums[0], signs, RULES, sums, new_state(8))[3]) == 0

@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve.boosting.callbacks import ForestValidation
 from ranksieve.boosting.tree import Tree
-from ranksieve.errors import ClusterError, TiedScoresWarning, caller_level, param
+from ranksieve.errors import ClusterError, DataError, TiedScoresWarning, caller_level, param
 from ranksieve.evaluation.metric_names import known_metric, with_ties
 from ranksieve.evaluation.metrics import Metric, mean
 
@@ -31,7 +31,11 @@ def warn_of_ties(valid: ForestValidation, trees: Sequence[Tree], metric: Metric)
     orders = [metric, replace(metric, ties="mean"), replace(metric, ties="worst")]
     try:
         values = valid.measure_again(trees, orders)
-    except ClusterError:  # the model is finished; workers that are lost now must not take it away
+    except (
+        ClusterError,
+        DataError,
+        MemoryError,
+    ):  # the model is finished: lost workers or memory must not take it away
         return
     ordered, average, worst = (mean(one, valid.weights) for one in values)
     if ordered - worst > TOLERATED * ordered and _is_no_chance(values[0], values[1]):

@@ -137,9 +137,13 @@ class BoostingRun:
             if isinstance(error, KeyboardInterrupt) and self.state.trees:
                 raise InterruptedTraining(self._model(monitor)) from None
             raise
+        model = self._model(monitor)
         if self.valid_sets:
-            warn_of_ties(self.valid_sets[0], self._kept_trees(monitor), monitor.metric)
-        return self._model(monitor)
+            try:
+                warn_of_ties(self.valid_sets[0], self._kept_trees(monitor), monitor.metric)
+            except KeyboardInterrupt:
+                raise InterruptedTraining(model) from None
+        return model
 
     def _checkpointer(self, monitor: Monitor) -> Checkpointer | None:
         options = self.job.checkpoint

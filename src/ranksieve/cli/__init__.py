@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -21,23 +22,24 @@ def main() -> None:
     # Arrow's own allocator keeps freed memory, 20% of what training needs; it is chosen when Arrow is loaded.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     before = {}
-    report_unraisable = sys.unraisablehook
+    signals = Signals(sys.unraisablehook)
     try:
         if _handles(signal.SIGINT, signal.default_int_handler):  # not so in the background
-            before[signal.SIGINT] = signal.signal(signal.SIGINT, Interrupt())
-            sys.unraisablehook = _interrupt_again
+            before[signal.SIGINT] = signal.signal(signal.SIGINT, signals.interrupt)
+        sys.unraisablehook = signals.send_again
         from ranksieve.cli.app import app
 
         for name in ("SIGTERM", "SIGHUP"):  # temporary files are removed, as after Ctrl-C
             number = getattr(signal, name, None)
             if number is not None and _handles(number, signal.SIG_DFL):
-                before[number] = signal.signal(number, lambda number, _: sys.exit(128 + number))
+                before[number] = signal.signal(number, signals.end)
         app()
     except KeyboardInterrupt:  # before a command began
         sys.stderr.write(f"error: {INTERRUPTED}\n")
         sys.exit(130)
     finally:
-        sys.unraisablehook = report_unraisable
+        signals.stop_sending()
+        sys.unraisablehook = signals.report_unraisable
         for number, handler in before.items():
             signal.signal(number, handler)
         if signal.SIGINT in before:
@@ -50,40 +52,56 @@ def _handles(number: int, handler: Any) -> bool:
     return threading.current_thread() is threading.main_thread() and signal.getsignal(number) is handler
 
 
-def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
-    """Send Ctrl-C again where it was raised in a callback or a destructor, which cannot pass exceptions on."""
-    if issubclass(unraisable.exc_type, KeyboardInterrupt):
-        _send_later(signal.SIGINT)
-    else:
-        sys.__unraisablehook__(unraisable)
-
-
 def _ignore_interrupts() -> None:
     """Python ends, which takes a while."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-class Interrupt:
-    """What Ctrl-C does: `KeyboardInterrupt`, but not within an import, where an exception can become another one."""
+class Signals:
+    """What Ctrl-C and requests to end do: exceptions, which are not lost.
 
-    def __init__(self) -> None:
+    Within an import an exception can become another one, so that Ctrl-C waits for its end. A callback or a destructor
+    cannot pass exceptions on: the signal is sent again.
+    """
+
+    def __init__(self, report_unraisable: Callable[[sys.UnraisableHookArgs], Any]) -> None:
+        self.report_unraisable = report_unraisable
         self._since: float | None = None
+        self._timer: threading.Timer | None = None
+        self._last = signal.SIGINT
 
-    def __call__(self, number: int, frame: FrameType | None) -> None:
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
+        """The handler of Ctrl-C."""
         now = time.monotonic()
         self._since = self._since or now
         if _is_importing(frame) and now - self._since < LONGEST_IMPORT:
-            _send_later(number)
+            self._send_later(number)
             return
-        self._since = None
+        self._since, self._last = None, signal.Signals(number)
         raise KeyboardInterrupt
 
+    def end(self, number: int, frame: FrameType | None) -> None:
+        """The handler of requests to end."""
+        self._last = signal.Signals(number)
+        sys.exit(128 + number)
 
-def _send_later(number: int) -> None:
-    """Send a signal to this process in a moment."""
-    again = threading.Timer(SECONDS_BETWEEN, _send, (number,))
-    again.daemon = True
-    again.start()
+    def send_again(self, unraisable: sys.UnraisableHookArgs) -> None:
+        """The hook for exceptions that cannot be passed on."""
+        if issubclass(unraisable.exc_type, (KeyboardInterrupt, SystemExit)):
+            self._send_later(self._last)
+        else:
+            self.report_unraisable(unraisable)
+
+    def stop_sending(self) -> None:
+        """Send no signal any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _send_later(self, number: int) -> None:
+        """Send a signal to this process in a moment."""
+        self._timer = threading.Timer(SECONDS_BETWEEN, _send, (number,))
+        self._timer.daemon = True
+        self._timer.start()
 
 
 def _send(number: int) -> None:

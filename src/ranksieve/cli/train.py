@@ -72,9 +72,9 @@ def train(context: typer.Context, given: TrainArguments) -> None:
     data, valid, test = (with_categories(files, names) for files in (given.data, given.valid, given.test))
     given = replace(given, data=data, valid=valid, test=test, missing=context.params["missing"])
     _check_options(given, explicit_stopping=is_flag(context, "early_stopping") and chosen.early_stopping > 0)
-    used = TrainingData(given.data, given.valid or (), given.test, missing=given.missing)
     is_forest = given.init is None and chosen.algo in FORESTS
     check_model_file(given.out, *given.read, given.init, given.params, is_forest=is_forest)
+    used = TrainingData(given.data, given.valid or (), given.test, missing=given.missing)
     from ranksieve.cli.compiling import TRAINING, compile_tasks, start_task
     from ranksieve.data.read import open_data
     from ranksieve.evaluation.metrics import metric_of

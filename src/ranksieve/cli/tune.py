@@ -57,9 +57,9 @@ def tune(
     chosen = chosen_params(context, params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
     data, valid, test = (with_categories(file, context.params["categorical"]) for file in (data, valid, test))
-    used = TrainingData([data], [valid], test, missing=missing)
     journal = journal or out.with_name(f"{out.name}.trials")
     check_model_file(out, data, valid, test, params, is_forest=chosen.algo in FORESTS)
+    used = TrainingData([data], [valid], test, missing=missing)
     from ranksieve.cli.compiling import TRAINING, compile_tasks
     from ranksieve.data.read import open_data
     from ranksieve.evaluation.metrics import metric_of

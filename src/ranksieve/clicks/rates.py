@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranksieve.boosting.training_rows import Gradients, ObjectiveView
+from ranksieve.errors import DataError
 from ranksieve.kernels.lambdas import discounts_by_rank
 from ranksieve.kernels.rate_lambdas import all_rate_lambdas
 from ranksieve.rules import Traits
@@ -39,6 +40,12 @@ class RateLambdas:
     def __call__(self, view: ObjectiveView) -> Gradients:
         n_docs = len(view.labels)
         if self not in view.cache:
+            least, most = view.labels.min(initial=1), view.labels.max(initial=0)
+            if least < 0 or most > 1:
+                raise DataError(
+                    f"labels from {least:g} to {most:g}; RateLambdas expects rates from 0 to 1, as "
+                    "rs.clicks.rated_lists makes them; train on grades with another objective"
+                )
             weights = np.ones(n_docs) if view.weights is None else view.weights.astype(np.float64)
             view.cache[self] = view.labels.astype(np.float64), weights, discounts_by_rank(view.offsets, TRUNCATION)
         rates, weights, by_rank = view.cache[self]

@@ -58,7 +58,7 @@ def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = N
         Parameters of `train` for all forests. Some have other defaults here: λ-MART with 10 leaves. For pages 100 trees
         without early stopping, `min_docs` 50 and `l2` 100. For queries up to 400 trees with `early_stopping` 100,
         `min_docs` 20, `l2` 20, `row_fraction` 0.5 and `feature_fraction` 0.5. Where fewer than 50 queries have clicks,
-        none are left out: 100 trees without early stopping.
+        with `early_stopping=0` and with `valid`, none are left out: 100 trees, no early stopping unless it is given.
 
     Examples
     --------
@@ -80,7 +80,8 @@ def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = N
     fixed = {"position_biases": propensities.biases, "position_rate": 0.0}
     models = [train_lists(page_lists(log, dataset, balance=BALANCE), **{**ALL, **BY_PAGE, **fixed, **params})]
     first = params.get("seed", 0)
-    for number, held_out in enumerate(_held_out(rated, first)):
+    stops = "valid" not in params and params.get("early_stopping", STOPPED["early_stopping"]) > 0
+    for number, held_out in enumerate(_held_out(rated, first, stops=stops)):
         stopped = {**STOPPED, "valid": rated.take_queries(held_out)} if len(held_out) else {}
         chosen = {**ALL, **BY_QUERY, **stopped, "objective": RateLambdas(), **params, "seed": first + number}
         models.append(train_lists(rated.take_queries(np.delete(np.arange(rated.n_queries), held_out)), **chosen))
@@ -89,9 +90,9 @@ def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = N
     return combine(models, weights=[share / spread for share, spread in zip(shares, spreads, strict=True)])
 
 
-def _held_out(rated: Dataset, seed: int) -> list[np.ndarray]:
-    """The queries that each forest leaves out, all with clicks; none where these are few."""
+def _held_out(rated: Dataset, seed: int, *, stops: bool) -> list[np.ndarray]:
+    """The queries that each forest leaves out, all with clicks; none where these are few, or where it does not stop."""
     clicked = np.flatnonzero(np.add.reduceat(rated.labels, rated.offsets[:-1]) > 0)
-    if len(clicked) < FORESTS * LEAST_QUERIES:
+    if not stops or len(clicked) < FORESTS * LEAST_QUERIES:
         clicked = clicked[:0]
     return [np.sort(part) for part in np.array_split(np.random.default_rng(seed).permutation(clicked), FORESTS)]

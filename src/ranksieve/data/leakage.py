@@ -15,7 +15,9 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits spread evenly
 
 
 def same_labels(train: Lists, other: Lists) -> list[str]:
-    """The ids of the queries whose labels are the same in both, in the same order.
+    """The ids of the queries that have the same labels in both, in any order of their documents.
+
+    Lists in which all labels are equal say little: they count only if other lists are the same, too.
 
     Examples
     --------
@@ -28,15 +30,15 @@ def same_labels(train: Lists, other: Lists) -> list[str]:
     if ours.dtype != theirs.dtype:
         ours, theirs = ours.astype(str), theirs.astype(str)
     shared, first, second = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
-    return [
-        str(id)
-        for id, a, b in zip(shared.tolist(), first, second, strict=True)
-        if np.array_equal(_labels(train, a), _labels(other, b))
-    ]
+    places = zip(shared.tolist(), first, second, strict=True)
+    pairs = ((str(id), _labels(train, a), _labels(other, b)) for id, a, b in places)
+    same = {id: labels[0] != labels[-1] for id, labels, others in pairs if np.array_equal(labels, others)}
+    return list(same) if any(same.values()) else []
 
 
 def _labels(lists: Lists, query: int) -> np.ndarray:
-    return lists.labels[lists.offsets[query] : lists.offsets[query + 1]]
+    """The labels of a query, sorted."""
+    return np.sort(lists.grades[lists.offsets[query] : lists.offsets[query + 1]])
 
 
 def same_documents(train: Dataset | Source, other: Dataset | Source, queries: Sequence[str]) -> list[str]:
@@ -61,6 +63,8 @@ def feature_sums(data: Dataset | Source, queries: Sequence[str]) -> dict[str, in
         values = np.nan_to_num(np.ascontiguousarray(block.features, FEATURE)) + FEATURE(0)  # -0.0 becomes 0.0
         factors = np.arange(1, values.shape[1] + 1, dtype=np.uint64) * MULTIPLIER | np.uint64(1)
         rows = values.view(np.uint32) @ factors
+        rows = (rows ^ (rows >> np.uint64(32))) * MULTIPLIER  # sums of rows alone are the same for exchanged values
+        rows ^= rows >> np.uint64(29)
         parts = np.add.reduceat(rows, np.cumsum(block.run_lengths) - block.run_lengths)
         for id, part in zip(np.array(ids, object)[found], parts.tolist(), strict=True):
             sums[id] = (sums.get(id, 0) + part) % 2**64
