@@ -94,6 +94,9 @@ def test_ctrl_c_while_modules_are_imported(files, model, tmp_path, module):
 SWALLOWED = """
 import os, signal, time
 
+# not ignored, as after nohup or in the background
+signal.signal(signal.NAME, signal.default_int_handler if signal.NAME == signal.SIGINT else signal.SIG_DFL)
+
 class Document:
     def __del__(self):
         os.kill(os.getpid(), signal.NAME)
