@@ -37,7 +37,7 @@ def test_the_set_is_the_naive_best(n_bins, gain_name, is_bounded):
         packed = (grad[rows] << BITS) + 1
         node = Node(int(packed.sum()), int(hess[rows].sum()), -np.inf, np.inf)
         gain, cut = np.zeros(1), np.zeros(WIDTH, np.int64)
-        improve_by_sets(naive_histogram(bins[rows], packed, hess[rows]), columns, 0, node, rules, gain, cut)
+        improve_by_sets(naive_histogram(bins[rows], packed, hess[rows])[0], columns, 0, node, rules, gain, cut)
         best, expected = naive_set(bins[rows, COLUMN], n_bins, grad[rows], hess[rows], params)
         assert cut[:3].tolist() == [COLUMN, A_SET, 0] and members(cut[SET:]) == expected
         assert gain[0] == pytest.approx(best)

@@ -1,10 +1,21 @@
-"""`next_split` by itself: which leaf is split, what is written down, and what is searched next."""
+"""`next_split` by itself: which leaf is split, what is written down, and what is searched next; then whole trees."""
 
 import numpy as np
+import pytest
 
 from ranksieve.kernels.gain import SplitRules
-from ranksieve.kernels.growing import new_state, next_split, start_tree
-from ranksieve.kernels.histograms import Columns
+from ranksieve.kernels.growing import (
+    BLOCK,
+    FEW_ROWS,
+    Histograms,
+    grow_tree,
+    new_state,
+    next_split,
+    search_sums,
+    start_tree,
+    sum_members,
+)
+from ranksieve.kernels.histograms import LANES, Columns, TreeRows, sum_leaf
 from ranksieve.kernels.splitting import NO_SPLIT
 
 BITS = 10
@@ -71,3 +82,53 @@ def test_a_signed_column_bounds_both_sides_by_the_middle_of_their_values():
         middle = (-12 * sign / 6 + 12 * sign / 14) / 2
         below, above = (0, 1) if sign > 0 else (1, 0)
         assert state.limits[below].tolist() == [-np.inf, middle] and state.limits[above].tolist() == [middle, np.inf]
+
+
+WIDE = 2 * BLOCK + LANES  # columns: blocks, and what is left of them
+N_LEAVES = 24
+
+
+def rows_of(n, n_planes):
+    rng = np.random.default_rng(n)
+    bins, members = rng.integers(0, 9, (n, WIDE)).astype(np.uint8), np.arange(n, dtype=np.int32)
+    grad = rng.integers(-50, 50, n) + 40 * (bins[:, 3] > 6) - 20 * (bins[:, BLOCK + 1] < 2)
+    hess = rng.integers(1, 5, n) if n_planes == 2 else np.zeros(0, np.int64)
+    return TreeRows(bins, members, np.empty_like(members), (grad << 20) + 1, hess.astype(np.int64))
+
+
+def grow_with_all_histograms(rows, columns, rules, hist, spare):
+    """The same trees, with a histogram of each leaf."""
+    state, members = new_state(N_LEAVES), {0: rows.members.copy()}
+    start_tree(state, rules, *sum_members(rows, 0, len(rows.members)))
+    while True:
+        if state.searched.any():
+            smaller = state.pair[0]
+            own = rows._replace(members=members[smaller])
+            sum_leaf(own, columns, 0, len(own.members), hist, spare, state.slots[smaller], -1)
+            search_sums(state, columns, rules, hist)
+        leaf = next_split(state, columns, rules)
+        if leaf < 0:
+            return state
+        new = state.n_leaves[0] - 1
+        column, cut = state.splits[new - 1, :2]
+        left = rows.bins[members[leaf], column] <= cut
+        members[leaf], members[new] = members[leaf][left], members[leaf][~left]
+
+
+@pytest.mark.parametrize("n_planes", [1, 2])
+@pytest.mark.parametrize("n", [FEW_ROWS // 2, FEW_ROWS, FEW_ROWS + 1, 4 * FEW_ROWS])
+def test_leaves_of_few_rows_need_no_histogram(n, n_planes):
+    rules = RULES._replace(count_bits=20, newton=n_planes == 2, l2=1.0, min_docs=7)
+    borders = np.array([0, BLOCK + LANES, WIDE])
+    columns = Columns(np.full(WIDE, 9), np.ones(WIDE, np.int8), np.zeros(0, np.int8), borders)
+    shape = WIDE // LANES, n_planes, 256, LANES
+    hist, spare = np.zeros((N_LEAVES, *shape), np.int64), np.empty((1, *shape), np.int64)
+    expected = grow_with_all_histograms(rows_of(n, n_planes), columns, rules, hist, spare)
+    rows, bounds, state = rows_of(n, n_planes), np.zeros((N_LEAVES, 2), np.int64), new_state(N_LEAVES)
+    sums = Histograms(np.full_like(hist, 99), spare, np.full((2, BLOCK // LANES, *shape[1:]), 99, np.int64))
+    grow_tree(rows, columns, rules, sums, bounds, state, False)
+    assert state.n_leaves[0] == expected.n_leaves[0] == N_LEAVES
+    np.testing.assert_array_equal(state.splits[:, :6], expected.splits[:, :6])
+    np.testing.assert_array_equal(state.split_gains, expected.split_gains)
+    np.testing.assert_array_equal(state.totals, expected.totals)
+    assert sorted(rows.members) == list(range(n)) and (bounds[:, 1] - bounds[:, 0] >= 7).all()

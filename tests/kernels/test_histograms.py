@@ -26,7 +26,7 @@ def test_a_histogram_sums_the_rows_of_every_bin():
     hist = np.zeros((WIDTH // LANES, 2, 256, LANES), np.int64)
     build_histogram(rows, 10, 70, n_bins, 0, WIDTH, hist)
     np.testing.assert_array_equal(hist, summed(rows, 10, 70))
-    build_histogram(rows, 0, 5, n_bins, LANES, WIDTH, hist)  # columns of the second group only, what was there goes
+    build_histogram(rows, 0, 5, n_bins, LANES, WIDTH, hist[1:])  # columns of the second group only, what was there goes
     np.testing.assert_array_equal(hist[0], summed(rows, 10, 70)[0])
     np.testing.assert_array_equal(hist[1], summed(rows, 0, 5)[1])
 

@@ -29,7 +29,7 @@ def test_the_cut_is_the_best_of_all(seed, newton, is_signed):
         packed = (grad[rows] << BITS) + 1
         node = Node(int(packed.sum()), int(hess[rows].sum()), -np.inf, np.inf)
         gain, cut = np.zeros(1), np.zeros(9, np.int64)
-        improve_split(naive_histogram(bins[rows], packed, hess[rows]), columns, 0, node, rules, gain, cut)
+        improve_split(naive_histogram(bins[rows], packed, hess[rows])[0], columns, 0, node, rules, gain, cut)
         expected = best_split(
             bins[rows], [N_BINS] * LANES, grad[rows], hess[rows], min_docs=9, newton=newton, l2=0.5,
             signs=signs if is_signed else None,
@@ -52,5 +52,5 @@ def test_columns_that_are_not_allowed_are_passed_over():
     rules = SplitRules(BITS, 0, 1.0, min_docs=2, min_hess=0.0, l2=0.0, newton=False, max_depth=0)
     gain, cut = np.zeros(1), np.zeros(9, np.int64)
     node = Node(int(packed.sum()), int(hess.sum()), -np.inf, np.inf)
-    improve_split(naive_histogram(bins, packed, hess), columns, 0, node, rules, gain, cut)
+    improve_split(naive_histogram(bins, packed, hess)[0], columns, 0, node, rules, gain, cut)
     assert cut[0] == 5 and gain[0] == pytest.approx(best_split(bins[:, 5:6], [N_BINS], grad, hess, min_docs=2)[0])

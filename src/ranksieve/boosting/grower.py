@@ -82,6 +82,8 @@ class Grower:
         """The histograms of a tree; kept from tree to tree."""
         self._hist = np.empty((self._most_leaves(), len(self._n_bins) // LANES, n_planes, 256, LANES), FIXED)
         self._spare = np.empty((len(self._borders) - 2, *self._hist.shape[1:]), FIXED)
+        blocks = len(self._borders) - 1, kernels.BLOCK // LANES, *self._hist.shape[2:]
+        self._leaf_blocks = np.empty(blocks, FIXED)
 
     def grow(self, target: TreeTarget, rng: np.random.Generator) -> tuple[Tree, Leaves | None]:
         """A tree fitted to the gradients of some rows (None: all), and the leaves of these rows."""
@@ -121,7 +123,15 @@ class Grower:
         is_sparse = self._is_sparse(rows, rules)
         if is_sparse:
             sum_sparse_rows(rows, columns, self._counts(rows, columns), self._hist[0], self._spare)
-        kernels.grow_tree(rows, columns, rules, self._hist, self._spare, bounds, state, is_sparse)
+        kernels.grow_tree(
+            rows,
+            columns,
+            rules,
+            kernels.Histograms(self._hist, self._spare, self._leaf_blocks),
+            bounds,
+            state,
+            is_sparse,
+        )
         return Grown.of(state, bounds)
 
     def _is_sparse(self, rows: TreeRows, rules: SplitRules) -> bool:

@@ -82,9 +82,9 @@ def sorted_bins(sums, n_bins, rules, smooth):
 
 
 @njit(cache=True, nogil=True)
-def improve_by_set(hist, columns, column, node, rules, gain, cut):
+def improve_by_set(group, columns, column, node, rules, gain, cut):
     """Look for a better cut by a set of a column's categories; see `splitting.improve_split`."""
-    group, lane, n_bins = hist[column // LANES], column % LANES, columns.n_bins[column]
+    lane, n_bins = column % LANES, columns.n_bins[column]
     sums, bounded = np.zeros((n_bins, 2), np.int64), len(columns.signs) > 0
     for plane in range(len(group)):
         for b in range(n_bins):
@@ -111,11 +111,11 @@ def improve_by_set(hist, columns, column, node, rules, gain, cut):
 
 
 @njit(cache=True, nogil=True)
-def improve_by_sets(hist, columns, lane, node, rules, gain, cut):
+def improve_by_sets(group, columns, lane, node, rules, gain, cut):
     """`improve_by_set` for those of LANES columns that are categorical."""
     for column in range(lane, lane + LANES):
         if columns.allowed[column] == BY_SET:
-            improve_by_set(hist, columns, column, node, rules, gain, cut)
+            improve_by_set(group, columns, column, node, rules, gain, cut)
 
 
 @njit(cache=True, nogil=True)

@@ -11,13 +11,29 @@ import numpy as np
 from ranksieve.kernels.category_splits import SET, WIDTH, fill_goes_left, improve_by_sets
 from ranksieve.kernels.divide_rows import divide_rows
 from ranksieve.kernels.gain import SMALLEST_GAIN, Node, count_of, node_gain, node_value
-from ranksieve.kernels.histograms import LANES, add_histogram, finish_columns, is_summed_by_rows, sum_by_rows
+from ranksieve.kernels.histograms import (
+    LANES,
+    add_histogram,
+    build_histogram,
+    finish_columns,
+    groups_of,
+    is_summed_by_rows,
+    sum_by_rows,
+)
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.splitting import NO_SPLIT, improve_split
 
-FEW_ROWS = 512  # up to this size, a leaf's rows stay in the cache from one block of columns to the next
+FEW_ROWS = 512  # up to this size, a leaf has no histogram of its own: see `search_rows`
 BLOCK = 4 * LANES  # columns that are summed and searched together then: a cache line, or two, of a row's bins
+
+
+class Histograms(NamedTuple):
+    """Where histograms are summed."""
+
+    leaves: np.ndarray  # by slot
+    spare: np.ndarray  # for threads that sum some of the rows each, one less than there are threads
+    blocks: np.ndarray  # by thread: BLOCK columns of a leaf of few rows
 
 
 class GrowState(NamedTuple):
@@ -178,21 +194,31 @@ def least_gains(state, columns, rules, n_parts):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def search_columns(state, columns, rules, hist, first, last, gains, cuts):
+def search_leaf(state, columns, rules, side, sums, first, gains, cuts):
+    """Better splits of one of the two newest leaves; `sums` are its groups of columns from `first` on."""
+    if state.searched[side]:
+        node = leaf_node(state, state.pair[side])
+        for g in range(len(sums)):
+            lane = first + g * LANES
+            improve_split(sums[g], columns, lane, node, rules, gains[side], cuts[side])
+            improve_by_sets(sums[g], columns, lane, node, rules, gains[side], cuts[side])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def search_both(state, columns, rules, hist, smaller, first, last, gains, cuts):
     """Better splits of the two newest leaves among columns first:last.
 
-    The histogram of the smaller leaf is there; that of the larger, its parent's so far, becomes the difference.
+    `smaller` are the sums of the smaller leaf in these columns; those of the larger, its parent's so far, become the
+    difference.
     """
-    slot, sibling = state.slots[state.pair[0]], sibling_slot(state)
+    sibling = sibling_slot(state)
     for lane in range(first, last, LANES):
+        sums = groups_of(smaller, lane - first, lane - first + LANES)
         if sibling >= 0:
-            add_histogram(hist[sibling], hist[slot], columns.n_bins, lane, lane + LANES, -1)
-        for side in range(2):
-            if state.searched[side]:
-                node = leaf_node(state, state.pair[side])
-                sums = hist[sibling if side else slot]
-                improve_split(sums, columns, lane, node, rules, gains[side], cuts[side])
-                improve_by_sets(sums, columns, lane, node, rules, gains[side], cuts[side])
+            larger = groups_of(hist[sibling], lane, lane + LANES)
+            add_histogram(larger, sums, columns.n_bins, lane, lane + LANES, -1)
+            search_leaf(state, columns, rules, 1, larger, lane, gains, cuts)
+        search_leaf(state, columns, rules, 0, sums, lane, gains, cuts)
 
 
 @njit(cache=True, nogil=True)
@@ -208,38 +234,60 @@ def join_parts(state, gains, cuts):
                     state.found_cuts[side, i] = cuts[part, side, i]
 
 
+@njit(cache=True, nogil=True)
+def newest_rows(state, bounds):
+    """How many members the two newest leaves have together: those of their parent, or of the root."""
+    n = bounds[state.pair[0], 1] - bounds[state.pair[0], 0]
+    return n + bounds[state.pair[1], 1] - bounds[state.pair[1], 0] if state.n_leaves[0] > 1 else n
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def search_some_columns(first_part, last_part, rows, state, columns, rules, start, stop, hist, spare, gains, cuts):
-    borders, smaller = columns.borders, state.slots[state.pair[0]]
-    step = BLOCK if stop - start <= FEW_ROWS else rows.bins.shape[1]
+def search_some_columns(first_part, last_part, rows, state, columns, rules, bounds, has_sums, sums, gains, cuts):
+    borders, (start, stop), slot = columns.borders, bounds[state.pair[0]], state.slots[state.pair[0]]
+    is_few = stop - start <= FEW_ROWS and not has_sums  # the smaller leaf
+    are_few = newest_rows(state, bounds) <= FEW_ROWS and not has_sums  # both together
+    step = BLOCK if is_few else rows.bins.shape[1]
     for part in range(first_part, last_part):
         for first in range(borders[part], borders[part + 1], step):
             last = min(first + step, borders[part + 1])
-            if stop > start:
-                finish_columns(rows, columns, start, stop, first, last, spare, hist[smaller])
-            search_columns(state, columns, rules, hist, first, last, gains[part], cuts[part])
+            block = groups_of(sums.blocks[part], 0, last - first)
+            if not is_few:
+                block = groups_of(sums.leaves[slot], first, last)
+            for side in range(2 if are_few else 0):
+                if state.searched[side]:
+                    low, high = bounds[state.pair[side]]
+                    build_histogram(rows, low, high, columns.n_bins, first, last, block)
+                    search_leaf(state, columns, rules, side, block, first, gains[part], cuts[part])
+            if not are_few:
+                if not has_sums:
+                    finish_columns(rows, columns, start, stop, first, last, sums.spare, block)
+                search_both(state, columns, rules, sums.leaves, block, first, last, gains[part], cuts[part])
 
 
 @njit(cache=True, nogil=True)
-def search_rows(rows, state, columns, rules, start, stop, hist, spare):
-    """The best splits of the two newest leaves, of which the smaller one holds the members start:stop.
+def search_rows(rows, state, columns, rules, bounds, has_sums, sums):
+    """The best splits of the two newest leaves, leaf l of which holds the members bounds[l, 0]:bounds[l, 1].
 
-    Each thread does all for its columns, from the first row to the best cut, see `histograms.sum_leaf`. With start =
-    stop the histogram of the smaller leaf is there already.
+    Each thread does all for its columns, from the first row to the best cut. With `has_sums` the histogram of the
+    smaller leaf is there already. A leaf of FEW_ROWS or less has none of its own: the histograms of all leaves
+    together do not fit into a cache, and to sum its children's rows takes less time than to fetch it.
     """
-    if is_summed_by_rows(columns, start, stop):
-        sum_by_rows(rows, columns, start, stop, spare, hist[state.slots[state.pair[0]]])
+    start, stop = bounds[state.pair[0]]
+    if not has_sums and is_summed_by_rows(columns, start, stop):
+        sum_by_rows(rows, columns, start, stop, sums.spare, sums.leaves[state.slots[state.pair[0]]])
     n_parts = len(columns.borders) - 1
     gains, cuts = least_gains(state, columns, rules, n_parts), np.full((n_parts, 2, WIDTH), NO_SPLIT, np.int64)
-    run_parts(search_some_columns, n_parts, (rows, state, columns, rules, start, stop, hist, spare, gains, cuts))
+    run_parts(search_some_columns, n_parts, (rows, state, columns, rules, bounds, has_sums, sums, gains, cuts))
     join_parts(state, gains, cuts)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def search_some_sums(first, last, state, columns, rules, hist, gains, cuts):
-    borders = columns.borders
+    slot = state.slots[state.pair[0]]
     for part in range(first, last):
-        search_columns(state, columns, rules, hist, borders[part], borders[part + 1], gains[part], cuts[part])
+        low, high = columns.borders[part], columns.borders[part + 1]
+        smaller = groups_of(hist[slot], low, high)
+        search_both(state, columns, rules, hist, smaller, low, high, gains[part], cuts[part])
 
 
 @njit(cache=True, nogil=True)
@@ -263,11 +311,11 @@ def sum_members(rows, start, stop):
 
 
 @njit(cache=True, nogil=True)
-def grow_tree(rows, columns, rules, hist, spare, bounds, state, has_root):
+def grow_tree(rows, columns, rules, sums, bounds, state, has_root):
     """Split the leaf with the largest gain until there are `len(bounds)` leaves, or no split gains anything.
 
     `rows.members` is reordered: leaf l holds those from `bounds[l, 0]` to `bounds[l, 1]`, in the order they came.
-    With `has_root`, `hist[0]` is the histogram of all members.
+    With `has_root`, `sums.leaves[0]` is the histogram of all members.
     """
     n_rows = len(rows.members)
     bounds[0, 0], bounds[0, 1] = 0, n_rows
@@ -276,10 +324,7 @@ def grow_tree(rows, columns, rules, hist, spare, bounds, state, has_root):
     goes_left = np.empty(256, np.bool_)
     while True:
         if state.searched[0] or state.searched[1]:
-            start, stop = bounds[state.pair[0]]
-            if has_root and state.n_leaves[0] == 1:
-                start = stop
-            search_rows(rows, state, columns, rules, start, stop, hist, spare)
+            search_rows(rows, state, columns, rules, bounds, has_root and state.n_leaves[0] == 1, sums)
         leaf = next_split(state, columns, rules)
         if leaf < 0:
             break

@@ -73,17 +73,26 @@ def ask_for_rows(rows, flat_bins, start, stop, first, last):
 
 
 @njit(cache=True, nogil=True)
+def groups_of(hist, first, last):
+    """The groups of the columns first:last."""
+    return hist[first // LANES : last // LANES]
+
+
+@njit(cache=True, nogil=True)
 def clear_columns(hist, n_bins, first, last):
-    """Zero the histogram columns first:last."""
-    for lane in range(first, last, LANES):
+    """Zero the columns first:last; `hist` has their groups."""
+    for g in range(len(hist)):
         for plane in range(hist.shape[1]):
-            hist[lane // LANES, plane, : widest(n_bins, lane)] = 0
-            hist[lane // LANES, plane, MISSING_BIN] = 0
+            hist[g, plane, : widest(n_bins, first + g * LANES)] = 0
+            hist[g, plane, MISSING_BIN] = 0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def add_members(rows, start, stop, counted, first, last, hist):
-    """Add the members start:stop, less the counts that are there already, to the histogram columns first:last."""
+    """Add the members start:stop, less the counts that are there already, to the columns first:last.
+
+    `hist` has the groups of these columns.
+    """
     bins, members, packed, hess = rows.bins, rows.members, rows.packed, rows.hess
     n_planes, group_size = hist.shape[1], uintp(hist.shape[1] * hist.shape[2] * LANES)
     # unsigned positions in flat arrays need no check for negative ones: half the time of `hist[g, 0, bins[row, f], k]`
@@ -94,14 +103,14 @@ def add_members(rows, start, stop, counted, first, last, hist):
             ask_for_rows(rows, flat_bins, i + TOGETHER, min(i + 2 * TOGETHER, stop), first, last)
         row = members[i]
         value, base = packed[row] - counted, uintp(row) * width
-        group = uintp(first // LANES) * group_size
+        group = uintp(0)
         for lane in range(uintp(first), uintp(last), lanes):
             for k in range(lanes):
                 flat_hist[group + uintp(flat_bins[base + lane + k]) * lanes + k] += value
             group += group_size
         if n_planes == 2:
             second = hess[row]
-            group = uintp(first // LANES) * group_size + plane_size
+            group = plane_size
             for lane in range(uintp(first), uintp(last), lanes):
                 for k in range(lanes):
                     flat_hist[group + uintp(flat_bins[base + lane + k]) * lanes + k] += second
@@ -110,19 +119,22 @@ def add_members(rows, start, stop, counted, first, last, hist):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def build_histogram(rows, start, stop, n_bins, first, last, hist):
-    """Sum the members start:stop into the histogram columns first:last."""
+    """Sum the members start:stop into the columns first:last; `hist` has their groups."""
     clear_columns(hist, n_bins, first, last)
     add_members(rows, start, stop, 0, first, last, hist)
 
 
 @njit(cache=True, nogil=True)
 def add_histogram(hist, other, n_bins, first, last, sign):
-    """Add another histogram (sign 1), or subtract it (-1): parent minus one child is the other. Columns first:last."""
+    """Add another histogram (sign 1), or subtract it (-1): parent minus one child is the other.
+
+    Both have the groups of the columns first:last.
+    """
     flat, flat_other = hist.reshape(hist.size), other.reshape(other.size)
-    for lane in range(first, last, LANES):
-        n = widest(n_bins, lane) * LANES
+    for g in range(len(hist)):
+        n = widest(n_bins, first + g * LANES) * LANES
         for plane in range(hist.shape[1]):
-            start = uintp((lane // LANES * hist.shape[1] + plane) * hist.shape[2] * LANES)
+            start = uintp((g * hist.shape[1] + plane) * hist.shape[2] * LANES)
             for k in range(start, start + uintp(n)):
                 flat[k] += sign * flat_other[k]
             start += uintp(MISSING_BIN * LANES)
@@ -153,21 +165,25 @@ def sum_by_rows(rows, columns, start, stop, spare, hist):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def finish_columns(rows, columns, start, stop, first, last, spare, hist):
-    """The histogram of members start:stop in the columns first:last; `sum_by_rows` has run where it applies."""
+    """The histogram of members start:stop in the columns first:last; `sum_by_rows` has run where it applies.
+
+    `hist` has the groups of these columns.
+    """
     if is_summed_by_rows(columns, start, stop):
         for other in range(len(columns.borders) - 2):
-            add_histogram(hist, spare[other], columns.n_bins, first, last, 1)
+            add_histogram(hist, groups_of(spare[other], first, last), columns.n_bins, first, last, 1)
     else:
         build_histogram(rows, start, stop, columns.n_bins, first, last, hist)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_some_columns(first, last, rows, columns, start, stop, hist, spare, slot, parent):
-    borders = columns.borders
     for part in range(first, last):
-        finish_columns(rows, columns, start, stop, borders[part], borders[part + 1], spare, hist[slot])
+        low, high = columns.borders[part], columns.borders[part + 1]
+        sums = groups_of(hist[slot], low, high)
+        finish_columns(rows, columns, start, stop, low, high, spare, sums)
         if parent >= 0:
-            add_histogram(hist[parent], hist[slot], columns.n_bins, borders[part], borders[part + 1], -1)
+            add_histogram(groups_of(hist[parent], low, high), sums, columns.n_bins, low, high, -1)
 
 
 @njit(cache=True, nogil=True)
@@ -206,10 +222,11 @@ def sum_some_sparse_rows(first, last, rows, columns, counts, hist, spare):
 
 @njit(cache=True, nogil=True)
 def add_some_spare(first, last, columns, hist, spare):
-    borders = columns.borders
     for part in range(first, last):
-        for other in range(len(borders) - 2):
-            add_histogram(hist, spare[other], columns.n_bins, borders[part], borders[part + 1], 1)
+        low, high = columns.borders[part], columns.borders[part + 1]
+        for other in range(len(columns.borders) - 2):
+            sums = groups_of(hist, low, high)
+            add_histogram(sums, groups_of(spare[other], low, high), columns.n_bins, low, high, 1)
 
 
 @njit(cache=True, nogil=True)

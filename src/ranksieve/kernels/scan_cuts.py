@@ -30,9 +30,10 @@ class Leaf(NamedTuple):
     hess_masks: Any
     most_rows: Any
     most_hess: Any
+    most_weight: Any  # one of these two, as a float
+    least_weight: Any  # in units
+    mean: Any  # per unit
     unit: Any
-    least_weight: Any
-    mean: Any
     no_gradient: Any  # 2^52 + what stands for a gradient of 0, see `Code.gradients`
 
 
@@ -87,7 +88,7 @@ def _scan(context, builder, signature, arguments, *, packed=False, newton=None):
     features = context.codegen().magic_tuple()[2]
     width = 8 if "+avx512f" in features else 4  # of a register
     code = Code(builder, width, "+avx512dq" in features, packed)
-    leaf = _leaf(code, terms, rules)
+    leaf = _leaf(code, terms, rules, newton)
     if more:
         newton = splat(builder, rules["newton"], width)
     ends = {"sums": 4, "up": 5, "cut": 6, **({"seconds": 8} if more else {})}  # arguments with the first and last ones
@@ -99,22 +100,26 @@ def _scan(context, builder, signature, arguments, *, packed=False, newton=None):
         given = {
             name: at(number, lane, code.doubles if name == "up" else code.numbers) for name, number in ends.items()
         }
-        one = splat(builder, ir.Constant(DOUBLE, 1.0), width)
-        return Best(down=one, **{name: builder.load(place, align=8) for name, place in given.items()})
+        best = Best(
+            down=constant(code.doubles, 1.0), **{name: builder.load(place, align=8) for name, place in given.items()}
+        )
+        up = builder.fmul(best.up, builder.fmul(leaf.unit, leaf.unit))
+        return best._replace(up=up, sums=code.without_sign(best.sums))
 
     for start in range(0, LANES, 2 * width):
         lanes = [LONG(start), LONG(start + width)]
 
-        def step(bin_, bests, lanes=lanes):
+        def step(numbers, bests, lanes=lanes):
+            bin_, number = numbers
             row = builder.mul(bin_, LONG(LANES))
-            number = splat(builder, bin_, width)
             for lane, best in zip(lanes, bests, strict=True):
                 place = builder.add(row, lane)
                 added = [builder.load(at(0, builder.add(plane, place), code.numbers), align=8) for plane in planes]
                 yield _better(code, leaf, best, added, number, newton)
 
-        for lane, best in zip(lanes, _loop(builder, n_bins, [first(lane) for lane in lanes], step), strict=True):
-            best = best._replace(up=builder.fdiv(best.up, best.down))
+        for lane, best in zip(lanes, _loop(code, n_bins, [first(lane) for lane in lanes], step), strict=True):
+            fraction = builder.fdiv(builder.fdiv(best.up, best.down), builder.fmul(leaf.unit, leaf.unit))
+            best = best._replace(up=fraction, sums=code.without_sign(best.sums))
             for name, number in ends.items():
                 value = getattr(best, name)
                 builder.store(value, at(number, lane, value.type), align=8)
@@ -144,14 +149,26 @@ class Code(NamedTuple):
         above = self.builder.or_(values, constant(self.numbers, TWO_TO_52))
         return self.builder.fsub(self.builder.bitcast(above, self.doubles), constant(self.doubles, 2.0**52))
 
+    def without_sign(self, sums):
+        """Packed sums plus 2^63, and back: AVX2 has no shift that repeats a sign."""
+        if self.converts or not self.packed:
+            return sums
+        return self.builder.xor(sums, constant(self.numbers, -(1 << 63)))
+
     def gradients(self, sums, leaf):
         """The gradients in sums, as floats. At least 12 bits are below the gradients of packed sums."""
         if self.converts or not self.packed:
             return self.to_doubles(self.builder.ashr(sums, leaf.grad_shifts))
-        # without a sign: AVX2 has no shift that repeats it
-        positive = self.builder.lshr(self.builder.xor(sums, constant(self.numbers, -(1 << 63))), leaf.grad_shifts)
+        positive = self.builder.lshr(sums, leaf.grad_shifts)
         above = self.builder.bitcast(self.builder.or_(positive, constant(self.numbers, TWO_TO_52)), self.doubles)
         return self.builder.fsub(above, leaf.no_gradient)
+
+    def sides(self, left, both, most_weight):
+        """Whole numbers left of the cut, and the rest of `both`, as floats, each as exact as the other."""
+        first = self.to_doubles(left)
+        if self.packed:  # below 2^52, so that the difference is exact
+            return first, self.builder.fsub(most_weight, first)
+        return first, self.to_doubles(self.builder.sub(both, left))
 
 
 def _fields(builder, type_, value):
@@ -159,14 +176,18 @@ def _fields(builder, type_, value):
     return {name: builder.extract_value(value, i) for i, name in enumerate(type_.fields)}
 
 
-def _leaf(code, terms, rules):
+def _leaf(code, terms, rules, newton):
+    """Weights are in units: those are powers of 2, so that no rounding changes, and nothing is multiplied by them."""
     builder = code.builder
     parts = {
         "count_masks": _mask(builder, rules["count_bits"]),
         "grad_shifts": builder.add(rules["hess_bits"], rules["count_bits"]),
         "hess_shifts": rules["count_bits"],
         "hess_masks": _mask(builder, rules["hess_bits"]),
-        **{name: terms[name] for name in ("most_rows", "most_hess", "unit", "least_weight", "mean")},
+        **{name: terms[name] for name in ("most_rows", "most_hess", "unit")},
+        "most_weight": builder.sitofp(terms["most_hess" if newton else "most_rows"], DOUBLE),
+        "least_weight": builder.fdiv(terms["least_weight"], terms["unit"]),
+        "mean": builder.fmul(terms["mean"], terms["unit"]),
     }
     zero = builder.lshr(LONG(-(1 << 63)), parts["grad_shifts"])  # see `Code.gradients`
     parts["no_gradient"] = builder.bitcast(builder.or_(zero, LONG(TWO_TO_52)), DOUBLE)
@@ -196,11 +217,7 @@ def _better(code, leaf, best, added, number, newton):
         left, both = second, leaf.most_hess
     elif len(added) == 2:
         left, both = builder.select(newton, second, counted), builder.select(newton, leaf.most_hess, leaf.most_rows)
-    # both from whole numbers, so that the side with less weight is as exact as the other
-    x, y = (
-        builder.fadd(builder.fmul(code.to_doubles(side), leaf.unit), leaf.least_weight)
-        for side in (left, builder.sub(both, left))
-    )
+    x, y = (builder.fadd(side, leaf.least_weight) for side in code.sides(left, both, leaf.most_weight))
     d = builder.fsub(code.gradients(sums, leaf), builder.fmul(leaf.mean, x))
     up, down = builder.fmul(d, d), builder.fmul(x, y)
     better = builder.fcmp_ordered(">", builder.fmul(up, best.down), builder.fmul(best.up, down))
@@ -211,14 +228,20 @@ def _better(code, leaf, best, added, number, newton):
     )  # fmt: skip
 
 
-def _loop(builder, n_steps, first, step):
-    """Code for `for number in range(n_steps): bests = step(number, bests)`; what it leaves."""
+def _loop(code, n_steps, first, step):
+    """Code for `for number in range(n_steps): bests = step(number, bests)`; what it leaves.
+
+    The number comes alone and in all elements of a register.
+    """
+    builder = code.builder
     before = builder.block
     head, body, done = (builder.append_basic_block(name) for name in ("head", "body", "done"))
     builder.branch(head)
     builder.position_at_end(head)
     number = builder.phi(LONG)
     number.add_incoming(LONG(0), before)
+    repeated = builder.phi(code.numbers)
+    repeated.add_incoming(constant(code.numbers, 0), before)
     carried = []
     for best in first:
         phis = Best(*(value and builder.phi(value.type) for value in best))
@@ -227,9 +250,10 @@ def _loop(builder, n_steps, first, step):
     builder.cbranch(builder.icmp_signed("<", number, n_steps), body, done)
 
     builder.position_at_end(body)
-    for phis, best in zip(carried, step(number, carried), strict=True):
+    for phis, best in zip(carried, step((number, repeated), carried), strict=True):
         _come_from(body, phis, best)
     number.add_incoming(builder.add(number, LONG(1)), body)
+    repeated.add_incoming(builder.add(repeated, constant(code.numbers, 1)), body)
     builder.branch(head)
     builder.position_at_end(done)
     return carried

@@ -66,13 +66,13 @@ def scan_free_cuts(group, n_bins, terms, rules, left, left_hess, fractions, cuts
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def improve_split(hist, columns, lane, node, rules, gain, cut):
+def improve_split(group, columns, lane, node, rules, gain, cut):
     """Look for a better cut among LANES columns: its gain in `gain[0]`; `cut` is column, bin, missing left, left sums.
 
-    Ties go to the lowest column, then the lowest bin, then missing to the right. Where columns have signs, leaf values
-    keep within the bounds of the node.
+    `group` is the part of a histogram with the columns from `lane` on. Ties go to the lowest column, then the lowest
+    bin, then missing to the right. Where columns have signs, leaf values keep within the bounds of the node.
     """
-    group, signs, terms = hist[lane // LANES], columns.signs, cut_terms(node, rules)
+    signs, terms = columns.signs, cut_terms(node, rules)
     left, left_hess = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     gains, cuts = np.empty(LANES, np.float64), np.empty(LANES, np.int64)
     most, any_missing, found = widest(columns.n_bins, lane), False, -1
