@@ -10,6 +10,7 @@ import sys
 import time
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import typer.main
@@ -132,7 +133,7 @@ def test_nothing_of_a_pipe_is_left_when_the_program_is_ended(tmp_path):
 def test_columns_that_are_not_numbers_are_ignored(files, run, tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("label,qid,title,bm25\n1,1,a b,2\n0,1,c,1\n")
-    refused = run("describe", path)
+    refused = run("pack", path, "--out", tmp_path / "data.parquet")
     assert refused.code == 2 and f"{path}:2: column 'title' holds 'a b'" in refused.output
     assert "leave it out, --ignore title" in refused.output
     done = run("describe", path, "--ignore", "title")
@@ -156,6 +157,33 @@ def test_describe_recognises_models_of_every_format(files, run, model, tmp_path,
     assert " 0 of them used" not in described.output and "│ f1 " in described.output
     refused = run("pack", path, "--out", tmp_path / "x.parquet")
     assert refused.code == 2 and f"{path}: is a model, not data" in refused.output
+
+
+def test_describe_suggests_options_for_a_table_with_other_names(run, tmp_path):
+    rows = "".join(f"{query},d{d},{(query + d) % 3},{d / 7:.2f},Red wine {d}\n" for query in (7, 8) for d in range(5))
+    (tmp_path / "lists.csv").write_text("query,doc,rel,bm25,title\n" + rows)
+    outcome = run("describe", tmp_path / "lists.csv")
+    assert outcome.code == 0
+    uses = {
+        cells[1].strip(): cells[3].strip()
+        for cells in (line.split("│") for line in outcome.output.splitlines())
+        if len(cells) == 5
+    }
+    assert uses == {
+        "query": "query ids", "doc": "document ids", "rel": "labels", "bm25": "a feature", "title": "not a feature"
+    }  # fmt: skip
+    (line,) = (line for line in outcome.output.splitlines() if line.startswith("options"))
+    options = line.partition(";")[0].split()[1:]
+    assert options == ["--label", "rel", "--qid", "query", "--docid", "doc", "--ignore", "title"]
+    described = run("describe", tmp_path / "lists.csv", *options)
+    assert described.code == 0 and "documents per query  5 to 5" in described.output
+    columns = {"qid": [1, 1], "clicked": [0, 1], "name": ["a", "b"], **{f"x{n}": [1.0, 2.0] for n in range(14)}}
+    pq.write_table(pa.table(columns), tmp_path / "lists.parquet")
+    shown = run("describe", tmp_path / "lists.parquet").output
+    assert "--label NAME --ignore name;" in shown and "NAME" in shown and "and 5 features more" in shown
+    assert run("describe", tmp_path / "lists.csv", "--label", "none").code == 2
+    (tmp_path / "typo.csv").write_text("label,qid,bm25\n1,1,0.5\n0,1,0.2\n0,1,n/a?\n")
+    assert "typo.csv:4: column 'bm25' holds 'n/a?'" in run("describe", tmp_path / "typo.csv").output
 
 
 def test_describe_of_runs_and_judgements(run, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from ranksieve.cli.console import check_writable, show_facts, show_table
+from ranksieve.cli.console import check_writable, show_facts, show_line, show_table
 from ranksieve.cli.corpus_options import vector_facts
 from ranksieve.cli.files import reads_data, show_biases
 from ranksieve.cli.shared_options import Missing, metric_option, out_option
@@ -19,7 +20,9 @@ from ranksieve.text_formats import file_size
 
 if TYPE_CHECKING:
     from ranksieve.data.blocks import Source
+    from ranksieve.data.column_roles import ColumnRoles
 
+MOST_FEATURES = 10  # columns that are named
 FREQUENT = 3  # categories of a feature that are named
 
 
@@ -46,6 +49,8 @@ def describe(
 ) -> None:
     """Describe a data file, a model file, an index, a log of clicks, a run or judgements."""
     from ranksieve.clicks.reading import is_log
+    from ranksieve.data.column_roles import find_roles
+    from ranksieve.data.data_file import DataFile
     from ranksieve.data.read import is_json_lines, open_data
     from ranksieve.models.load import load
     from ranksieve.retrieval.runs import is_qrels, is_run
@@ -71,6 +76,8 @@ def describe(
         _describe_run(path)
     elif is_qrels(path):
         _describe_judgements(path)
+    elif (roles := find_roles(DataFile(file))) is not None and not roles.is_readable:
+        _describe_columns(roles)
     else:
         _describe_data(open_data(file, missing=missing))
 
@@ -194,6 +201,29 @@ def _describe_model(model: Any) -> None:
     show_facts(summary.facts)
     show_biases(model.info)
     show_table(["feature", summary.column], summary.top_features(model.feature_names))
+
+
+def _describe_columns(roles: ColumnRoles) -> None:
+    """The columns of a table that cannot be read without options, and these options."""
+    from ranksieve.data.column_roles import FEATURE
+    from ranksieve.text_formats import counted
+
+    features = [name for name, use in roles.uses.items() if use == FEATURE]
+    left_out = set(features[MOST_FEATURES:])
+    show_table(
+        ["column", "holds", "likely to be"],
+        [[name, kind, roles.uses[name]] for name, kind in roles.kinds.items() if name not in left_out],
+        numbers=(),
+    )
+    if left_out:
+        show_line(f"and {counted(feature=len(left_out))} more")
+    needed = " ".join(f"--{role} {shlex.quote(name)}" for role, name in roles.flags.items())
+    facts = [("options", f"{needed}; ranksieve describe, train and others need them to read this file")]
+    if "NAME" in roles.flags.values():
+        facts.append(("NAME", "no column has a usual name for this; name the right one"))
+    if "ignore" in roles.flags:
+        facts.append(("--ignore", "if a column of text has categories, such as brands, give --categorical instead"))
+    show_facts(facts)
 
 
 def _describe_data(source: Source) -> None:

@@ -38,7 +38,7 @@ class CsvSource(TableSource):
     """A text table, plain or compressed, with the names of the columns in its first line; empty cells are missing."""
 
     def __init__(self, path: str, options: ReadOptions) -> None:
-        names, self._separator, sample = _first_lines(path)
+        names, self._separator, sample = first_lines(path)
         if "" in names:
             raise DataError(
                 f"{path}: column {names.index('') + 1} has no name; name it in the first line, or leave it out "
@@ -167,7 +167,7 @@ def _arrow_buffer(content: bytes) -> pa.Buffer:
 
 def is_csv(path: str, columns: Mapping[str, str]) -> bool:
     """Whether the first line of a file names columns."""
-    return _are_columns(_first_lines(path)[0], columns)
+    return _are_columns(first_lines(path)[0], columns)
 
 
 def _are_columns(names: list[str], columns: Mapping[str, str]) -> bool:
@@ -186,7 +186,7 @@ def is_csv_text(content: bytes) -> bool:
     return _are_columns(names, {}) and bool(rows) and len(rows[0]) == len(names)
 
 
-def _first_lines(path: str) -> tuple[list[str], str, list[list[str]]]:
+def first_lines(path: str) -> tuple[list[str], str, list[list[str]]]:
     """`_cells_of` the beginning of a file."""
     buffer = bytearray(HEADER_BYTES)
     with open_text(path) as stream:

@@ -35,6 +35,7 @@ STANDARD_INPUT = ("-", "/dev/stdin")
 OTHERS = {  # other frequent names, for advice
     "label": ("relevance", "rel", "grade", "rating", "target", "y"),
     "qid": ("query_id", "queryid", "q_id", "query", "group"),
+    "docid": ("document_id", "documentid", "docno", "document", "doc"),
 }
 
 

@@ -1,0 +1,109 @@
+"""Which columns of a table are likely to hold what: advice on tables whose columns have no usual names."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ranksieve.data.categories import categorical_text, is_number, kind_text
+from ranksieve.data.compression import first_bytes
+from ranksieve.data.csv import first_lines, is_csv
+from ranksieve.data.data_file import NEEDED, OTHERS, ROLES, USUAL, DataFile
+from ranksieve.data.parquet import MAGIC
+
+NUMBERS = "numbers"  # or categories of a type of their own, which are features, too
+FEATURE, NO_FEATURE = "a feature", "not a feature"
+
+
+@dataclass(frozen=True)
+class ColumnRoles:
+    """The columns of a table: what they hold, and what for; `flags` name what cannot be found without them."""
+
+    kinds: dict[str, str]
+    uses: dict[str, str]
+    flags: dict[str, str]
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the table can be read as it is; ids of documents that are numbers would be a feature."""
+        return all(role == "docid" and self.kinds[name] == NUMBERS for role, name in self.flags.items())
+
+
+def find_roles(file: DataFile) -> ColumnRoles | None:
+    """What the columns of a CSV or Parquet file are likely to hold.
+
+    None for other files, and where a column that is given does not exist, which reading the file reports.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "clicks.csv")
+    ...     _ = path.write_text("query,doc,rel,bm25,title\\n7,a,1,2.5,Red wine\\n7,b,0,0.5,White wine\\n")
+    ...     find_roles(DataFile(path)).flags
+    {'label': 'rel', 'qid': 'query', 'docid': 'doc', 'ignore': 'title'}
+    """
+    kinds = _kinds(file)
+    if kinds is None or not kinds.keys() >= set(file.columns.values()):
+        return None
+    roles = {role: _likely(role, kinds, file.columns) for role in USUAL}
+    held = {name: ROLES[role] for role, name in roles.items() if name is not None}
+    ignored = [name for name in kinds if name not in held and _matches(name, file.ignore)]
+    texts = [
+        name
+        for name, kind in kinds.items()
+        if kind != NUMBERS and name not in (*held, *ignored) and not _matches(name, file.categorical)
+    ]
+    flags = {
+        role: roles[role] or "NAME"
+        for role in USUAL
+        if role not in file.columns and roles[role] not in USUAL[role] and (roles[role] or role in NEEDED)
+    }
+    uses = {name: held.get(name) or (NO_FEATURE if name in (*texts, *ignored) else FEATURE) for name in kinds}
+    return ColumnRoles(kinds, uses, flags | ({"ignore": ",".join(texts)} if texts else {}))
+
+
+def _kinds(file: DataFile) -> dict[str, str] | None:
+    """What each column holds, in words; of CSV, by its first lines."""
+    path = file.__fspath__()
+    if first_bytes(path).startswith(MAGIC):
+        schema = pq.read_schema(path)
+        return {
+            one.name: NUMBERS if is_number(one.type) or pa.types.is_dictionary(one.type) else kind_text(one.type)
+            for one in schema
+        }
+    if not is_csv(path, file.columns):
+        return None
+    names, _, rows = first_lines(path)
+    return {name: _kind([row[place] for row in rows if len(row) > place]) for place, name in enumerate(names)}
+
+
+def _kind(cells: Sequence[str]) -> str:
+    """What cells hold; a few texts among numbers are mistakes, which reading the file reports with their lines."""
+    return NUMBERS if 2 * sum(map(_is_number, cells)) > len(cells) or not cells else "text"
+
+
+def _matches(name: str, globs: str | Sequence[str] | None) -> bool:
+    return any(fnmatchcase(name, part.strip()) for part in categorical_text(globs).split(","))
+
+
+def _is_number(cell: str) -> bool:
+    if cell.strip().lower() in ("", "true", "false"):
+        return True
+    with contextlib.suppress(ValueError):
+        float(cell)
+        return True
+    return False
+
+
+def _likely(role: str, kinds: Mapping[str, str], given: Mapping[str, str]) -> str | None:
+    """The column of a role: the one given, the one with the usual name, or one with another frequent name."""
+    if role in given:
+        return given[role]
+    frequent = (*USUAL[role], *OTHERS.get(role, ()))
+    return next((name for known in frequent for name in kinds if name.lower() == known), None)
