@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from ranksieve.clicks.training import train_forests
+from ranksieve.retrieval.runs import write_run
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +29,7 @@ def folder(tmp_path_factory, run):
 
 def test_the_log_is_that_of_python(folder):
     data = rs.read(folder / "data.parquet")
-    weak = rs.clicks.logging_ranker(data, share=0.1, seed=3)
+    weak = rs.clicks.logging_ranker(data, share=0.1)  # not --seed
     log = rs.clicks.simulate(data, weak, pages=2000, temperature=0.4, swaps=0.5, seed=3)
     again = rs.clicks.read(folder / "log.jsonl")
     assert np.array_equal(log.clicks, again.clicks) and np.array_equal(log.swaps, again.swaps)
@@ -162,6 +164,59 @@ def test_train_writes_the_model_of_python(folder, run, tmp_path):
     log, data = rs.clicks.read(folder / "log.jsonl"), rs.read(folder / "data.parquet")
     model = rs.clicks.train(log, data, rs.clicks.Propensities.load(folder / "p.json"), trees=3, min_docs=5)
     assert rs.load(tmp_path / "model.txt").predict(data) == pytest.approx(model.predict(data), abs=1e-6)
+    weights = rs.clicks.Propensities.load(folder / "p.json")
+    found = rs.clicks.estimate(log, rs.clicks.ranking_of(model, data), weights)
+    shown = " ".join(outcome.output.split())
+    assert (
+        f"in-sample dcg@10 {found.ips:.4f} in [" in shown and f"logged ranking dcg@10 {found.logged:.4f} per" in shown
+    )
+    assert "the model is trained on these clicks" in shown
+
+
+def test_train_is_estimated_on_queries_that_forests_leave_out(run, tmp_path):
+    data = rs.synth.cubic(60)
+    rs.io.write_parquet(data, tmp_path / "data.parquet")
+    log = rs.clicks.simulate(data, pages=3000, temperature=0.5)
+    rs.clicks.write(log, tmp_path / "log.jsonl")
+    words = (tmp_path / "log.jsonl", "--data", tmp_path / "data.parquet", "--out", tmp_path / "model.txt")
+    outcome = run("clicks", "train", *words, "--trees", 4)
+    assert outcome.code == 0, outcome.output
+    weights = rs.clicks.propensities(log)
+    trained = train_forests(log, data, weights, trees=4)
+    assert sorted(map(int, trained.held_out.query_ids)) == data.query_ids.tolist()  # each once: all have clicks
+    found = rs.clicks.estimate(log, trained.held_out, weights)
+    assert found.not_ranked == 0
+    shown = " ".join(outcome.output.split())
+    assert (
+        f"held-out queries dcg@10 {found.ips:.4f} in [" in shown and "the forest of queries that left it out" in shown
+    )
+
+
+def test_the_seed_of_a_simulation_leaves_the_weak_ranker_as_it_is(folder, run, tmp_path):
+    pages = []
+    for seed in (0, 1):
+        words = (folder / "data.parquet", "--out", tmp_path / "log.jsonl", "--pages", 400, "--seed", seed)
+        assert run("clicks", "simulate", *words).code == 0
+        pages.append([json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()])
+    rankings = [{page["query"]: page["documents"] for page in log} for log in pages]
+    assert rankings[0] == rankings[1]
+    assert [page["clicks"] for page in pages[0]] != [page["clicks"] for page in pages[1]]
+
+
+def test_estimate_shows_values_on_one_scale_together(folder, run, tmp_path):
+    data, log = rs.read(folder / "data.parquet"), rs.clicks.read(folder / "log.jsonl")
+    weights = rs.clicks.Propensities.load(folder / "p.json")
+    run_file = tmp_path / "new.trec"
+    ranking = rs.clicks.ranking_of(data.labels, data)
+    write_run(ranking, run_file)
+    outcome = run(
+        "clicks", "estimate", folder / "log.jsonl", "--ranking", run_file, "--propensities", folder / "p.json"
+    )
+    found = rs.clicks.estimate(log, ranking, weights)
+    first, second, third, *_ = (line for line in outcome.output.splitlines() if "reading" not in line)
+    assert first.startswith("new ranking") and f"dcg@10 {found.ips:.4f} in" in first and first.endswith("per page")
+    assert second.split() == ["logged", "ranking", "dcg@10", f"{found.logged:.4f}", "per", "page"]
+    assert third.startswith("self-normalised") and f"{found.snips:.4f} in" in third and "another scale" in third
 
 
 def test_lists_by_query_take_propensities_and_other_documents(folder, run, tmp_path):

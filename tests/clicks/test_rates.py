@@ -58,6 +58,14 @@ def test_rated_lists_have_clicks_per_exposure(data, log):
         rs.clicks.rated_lists(log, data, propensities, balance=-1)
 
 
+def test_training_warns_once_of_documents_without_features_and_names_the_caller(data, log):
+    weights, known = rs.clicks.propensities(log), data.take_queries(np.arange(3, 20))
+    with pytest.warns(RanksieveWarning) as warned:
+        rs.clicks.train(log, known, weights, trees=1)
+    (one,) = (one for one in warned if "no features and are left out" in str(one.message))
+    assert one.filename == __file__
+
+
 def test_rated_lists_leave_out_documents_without_features(data, log):
     propensities = rs.clicks.propensities(log)
     known = data.take_queries(np.arange(3, 20))

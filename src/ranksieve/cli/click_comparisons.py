@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ranksieve.cli.click_options import Clip, Given, Log, LogArguments, load_propensities
+from ranksieve.cli.click_options import Clip, Given, Log, LogArguments, load_propensities, ranking_facts
 from ranksieve.cli.console import check_writable, show_facts, show_line, show_note
 from ranksieve.cli.files import reads_data
 from ranksieve.cli.shared_options import Missing, Seed, out_option
@@ -102,11 +102,11 @@ def estimate(
     else:
         run = library.ranking_of(load(ranking), read(data, missing=missing))
     found = library.estimate(pages, run, weights, metric=metric, k=k, clip=clip)
-    rows = (("new ranking", found.ips, found.ips_interval), ("self-normalised", found.snips, found.snips_interval))
+    per_document = "{:.4f} in [{:.4f}, {:.4f}]".format(found.snips, *found.snips_interval)
     show_facts(
         [
-            *((name, f"{found.metric} {value:.4f} in [{low:.4f}, {high:.4f}]") for name, value, (low, high) in rows),
-            ("logged ranking", f"{found.metric} {found.logged:.4f}"),
+            *ranking_facts(found, "new ranking"),
+            ("self-normalised", f"{per_document} per relevant document, on another scale"),
             ("effective clicks", f"{found.effective_clicks:,.0f} of {found.clicks:,}"),
             ("clicks on documents not ranked", f"{found.not_ranked:,}"),
         ]

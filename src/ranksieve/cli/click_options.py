@@ -12,7 +12,7 @@ from ranksieve.cli.console import show_waiting
 from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
-    from ranksieve.clicks import ClickLog, Propensities
+    from ranksieve.clicks import ClickLog, Estimate, Propensities
 
 Log = Annotated[
     list[Path], typer.Argument(metavar="LOG...", help="Result pages: JSON Lines, Parquet, or OpenSearch's ubi_queries.")
@@ -64,6 +64,15 @@ def shrinkage_of(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+def ranking_facts(found: Estimate, name: str) -> list[tuple[str, str]]:
+    """What a ranking would have reached, under its name, and what was logged, on one scale."""
+    low, high = found.ips_interval
+    return [
+        (name, f"{found.metric} {found.ips:.4f} in [{low:.4f}, {high:.4f}] per page"),
+        ("logged ranking", f"{found.metric} {found.logged:.4f} per page"),
+    ]
 
 
 def log_facts(log: ClickLog) -> str:

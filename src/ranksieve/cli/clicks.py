@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +18,7 @@ from ranksieve.cli.click_options import (
     Shrinkage,
     load_propensities,
     log_facts,
+    ranking_facts,
     shrinkage_of,
 )
 from ranksieve.cli.command import SETTINGS, Command, CommandGroup, option, takes_options
@@ -24,9 +26,14 @@ from ranksieve.cli.console import check_writable, show_facts, show_table, show_w
 from ranksieve.cli.files import check_model_file, reads_data, save_model, write_data
 from ranksieve.cli.options import is_flag, read_toml
 from ranksieve.cli.shared_options import Missing, OutData, OutModel, ParamsFile, Seed, Threads, out_option
-from ranksieve.errors import ParameterError, check_choice
+from ranksieve.errors import ParameterError, RanksieveWarning, check_choice
 from ranksieve.parameter_table import canonical
 from ranksieve.text_formats import counted
+
+if TYPE_CHECKING:
+    from ranksieve.clicks import ClickLog, Propensities
+    from ranksieve.clicks.training import Trained
+    from ranksieve.data.dataset import Dataset
 
 GROUP = typer.Typer(cls=CommandGroup, add_completion=False, no_args_is_help=True, **SETTINGS)
 
@@ -198,6 +205,7 @@ def train(context: typer.Context, given: ClickTrainArguments, source: LogArgumen
     """
     check_model_file(given.out, *source.log, given.data, is_forest=True)
     from ranksieve import clicks as library
+    from ranksieve.clicks.training import train_forests
     from ranksieve.data.read import read
 
     options: dict[str, Any] = {"seed": given.seed, "threads": given.threads}
@@ -208,15 +216,35 @@ def train(context: typer.Context, given: ClickTrainArguments, source: LogArgumen
     pages = source.read()
     features = read(given.data, missing=given.missing)
     weights = load_propensities(given.propensities) or library.propensities(pages)
-    model = library.train(pages, features, weights, **chosen)
-    save_model(model, given.out)
+    trained = train_forests(pages, features, weights, **chosen)
+    save_model(trained.model, given.out)
     show_facts(
         [
             ("log", log_facts(pages)),
             ("propensities", f"{', '.join(f'{value:.3g}' for value in weights.values)}, by {weights.method}"),
-            ("model", f"{given.out}, {model.size}"),
+            ("model", f"{given.out}, {trained.model.size}"),
+            *_quality(trained, pages, features, weights),
         ]
     )
+
+
+def _quality(trained: Trained, pages: ClickLog, features: Dataset, weights: Propensities) -> list[tuple[str, str]]:
+    """What clicks say of the model beside the rankings that were shown, and how far that can be trusted."""
+    from ranksieve.clicks import estimate, ranking_of
+
+    ranking, name = trained.held_out, "held-out queries"
+    note = "each query is ranked by the forest of queries that left it out; the model has all six forests"
+    if ranking is None:
+        ranking, name = ranking_of(trained.model, features), "in-sample"
+        note = "the model is trained on these clicks, so new pages are likely to be worse; no queries were left out"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RanksieveWarning)  # of few effective clicks, which are shown
+        found = estimate(pages, ranking, weights)
+    return [
+        *ranking_facts(found, name),
+        ("effective clicks", f"{found.effective_clicks:,.0f} of {found.clicks:,}"),
+        ("note", f"{note}; estimated with inverse propensities"),
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +260,7 @@ class ClickSimulateArguments:
     noise: float = option(0.1, "Chance of a click on an irrelevant document.", min=0, max=1)
     temperature: float = option(0.0, "Randomness of rankings; 0: none.", min=0)
     swaps: float = option(0.0, "Share of the pages with a randomised swap of two documents.", min=0, max=1)
-    seed: Seed = 0
+    seed: int = option(0, "Random seed of queries, pages and clicks; the weak ranker is the same for all.", min=0)
     missing: Missing = "zero"
 
 
@@ -251,7 +279,7 @@ def simulate(given: ClickSimulateArguments) -> None:
     if given.ranker:
         ranker: Any = [load(one) for one in given.ranker]
     else:
-        ranker = library.logging_ranker(labelled, share=given.share, seed=given.seed)
+        ranker = library.logging_ranker(labelled, share=given.share)  # --seed changes what users do, not the ranker
     log = library.simulate(
         labelled, ranker, model=given.users, pages=given.pages, depth=given.depth, eta=given.eta, noise=given.noise,
         temperature=given.temperature, swaps=given.swaps, seed=given.seed,

@@ -14,7 +14,7 @@ from ranksieve.clicks.log import ClickLog
 from ranksieve.clicks.propensity import Propensities
 from ranksieve.clicks.simulation import document_ids, scores_of
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import DataError, RanksieveWarning, check_choice, check_whole, param
+from ranksieve.errors import DataError, RanksieveWarning, caller_level, check_choice, check_whole, param
 from ranksieve.retrieval.runs import Run, as_run
 
 FEW = 100.0  # a smaller effective number of clicks is warned of
@@ -150,7 +150,7 @@ def estimate(
                 f"the clicks count like {effective:.0f} of equal weight, less than {FEW:.0f}: the estimate is rough; "
                 "use more pages, or a higher ", param("clip"),
             ),
-            stacklevel=2,
+            stacklevel=caller_level(),
         )  # fmt: skip
     ips, snips = float(by_page.mean()), float(by_page.sum() / totals.sum())
     rest = (by_page - snips * totals) / totals.mean()  # the delta method

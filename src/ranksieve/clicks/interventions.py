@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from ranksieve.clicks.log import Cells, ClickLog, cells_from, cells_of
 from ranksieve.clicks.models import FitOptions, fit, fit_positions
 from ranksieve.clicks.propensity import Propensities
-from ranksieve.errors import DataError, RanksieveWarning, check_choice, param
+from ranksieve.errors import DataError, RanksieveWarning, caller_level, check_choice, param
 from ranksieve.kernels import click_models as kernels
 
 METHODS = ("harvest", "swaps", "pbm", "trust", "rctr")
@@ -107,7 +107,7 @@ def _of_experiments(cells: Cells, n_places: int, method: str) -> Propensities:
                 f"no documents connect rank {shown} with the first; it gets the propensity of the next higher rank "
                 "that is known"
             ),
-            stacklevel=3,
+            stacklevel=caller_level(),
         )
         for place in missing:
             examination[place] = examination[place - 1]

@@ -14,7 +14,15 @@ from ranksieve.clicks.simulation import document_ids
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists, starts_of
 from ranksieve.dtypes import LABEL, MAX_POSITION, OFFSET, POSITION
-from ranksieve.errors import DataError, ParameterError, RanksieveWarning, check_choice, check_number, param
+from ranksieve.errors import (
+    DataError,
+    ParameterError,
+    RanksieveWarning,
+    caller_level,
+    check_choice,
+    check_number,
+    param,
+)
 
 LIST_WEIGHTS = ("ideal", "confidence", "none")
 
@@ -258,7 +266,7 @@ def _warn_of_missing(rows: np.ndarray) -> None:
     if missing:
         warnings.warn(
             RanksieveWarning(f"{missing:,} of {len(rows):,} documents shown have no features and are left out"),
-            stacklevel=3,
+            stacklevel=caller_level(),
         )
 
 

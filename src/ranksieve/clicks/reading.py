@@ -22,7 +22,7 @@ from ranksieve.clicks.pages import FIELDS, InvalidPageError, LogBuilder, PageOpt
 from ranksieve.data.compression import FORMATS, RawStream, create_text, first_bytes, open_text
 from ranksieve.data.data_file import spool_pipe
 from ranksieve.data.tables import is_table
-from ranksieve.errors import DataError, ParameterError, RanksieveWarning, check_whole, param
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, caller_level, check_whole, param
 from ranksieve.files import atomic_path
 from ranksieve.retrieval.corpus import MAGIC, read_documents
 from ranksieve.retrieval.notes import Notes
@@ -98,7 +98,7 @@ def read(
             f"{name}: holds no page that can be used ({'; '.join(notes) or 'it is empty'}); expected {LINES}"
         )
     for note in notes:
-        warnings.warn(RanksieveWarning(f"{name}: left out {note}"), stacklevel=2)
+        warnings.warn(RanksieveWarning(f"{name}: left out {note}"), stacklevel=caller_level())
     return log
 
 
@@ -140,7 +140,7 @@ def _read_pages(records: Iterator[Record], options: PageOptions, notes: Notes) -
             f"{first_lacking}; the field clicks is missing on {n_lacking:,} of {counted(page=builder.n_pages)}, which "
             "count as pages without clicks"
         )
-        warnings.warn(RanksieveWarning(message), stacklevel=3)
+        warnings.warn(RanksieveWarning(message), stacklevel=caller_level())
     return builder.finish(notes)
 
 
