@@ -20,7 +20,13 @@ def test_a_query_is_explained(files, run, model):
     assert "the first 3 of 5 features; --top shows more" in outcome.output
     labels, scores = found.labels, found.scores
     now = rs.metrics.parse_metric("ndcg@10").per_query(labels, scores, np.array([0, len(scores)]))[0]
-    assert f"change of ndcg@10 (now {now:.4f})" in outcome.output
+    assert f"ndcg@10 lost of {now:.4f}" in outcome.output
+    first = int(np.argmax(found.contributions.std(axis=0)))
+    after = rs.metrics.parse_metric("ndcg@10").per_query(
+        labels, found.scores_without(first), np.array([0, len(scores)])
+    )[0]
+    line = next(line for line in outcome.output.splitlines() if line.startswith(f"│ f{first + 1} ") and "," not in line)
+    assert f"{now - after:+.4f} │" in line  # a loss is positive, as that by shuffling
 
 
 def test_two_documents_are_compared(files, run, model):
@@ -41,6 +47,23 @@ def test_dropping_shows_ranks_before_and_after(files, run, model, by):
     outcome = run("explain", model, files / "test.txt", "--query", 303, "--drop", "f1", "--by", by)
     assert outcome.code == 0, outcome.output
     assert "without f1" in outcome.output
+    found = rs.explain(rs.load(model), rs.read(files / "test.txt"), 303)
+    before, after = found.ranks, found.ranks_without(["f1"], by=by)
+    rows = {
+        cells[1].strip(): cells[-2].strip()
+        for cells in (line.split("│") for line in outcome.output.splitlines())
+        if len(cells) == 7
+    }
+    assert set(rows) <= set(found.documents) and found.documents[0] == "row 1"
+    for name, move in rows.items():
+        d = found.document(name)
+        assert move == (
+            "="
+            if before[d] == after[d]
+            else f"up {before[d] - after[d]}"
+            if after[d] < before[d]
+            else f"down {after[d] - before[d]}"
+        )
 
 
 def test_all_queries_give_importances(files, run, model):

@@ -152,15 +152,15 @@ def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
         after = wanted.per_query(found.labels, scores, offsets)[0]
         moved = np.abs(list_ranks(scores, offsets) - found.ranks)
         left = len(best - set(np.argsort(-scores, kind="stable")[:top].tolist()))
-        change = "" if np.isnan(after) else f"{after - before:+.4f}"
-        rows.append([found.feature_names[f], f"{spread[f]:.4f}", str(left), str(moved.max()), change])
+        lost = "" if np.isnan(after) else f"{before - after:+.4f}"
+        rows.append([found.feature_names[f], f"{spread[f]:.4f}", str(left), str(moved.max()), lost])
     show_table(
         [
             "feature",
             "spread of contributions",
             f"leave the top {top}",
             "largest move",
-            f"change of {metric}" + ("" if np.isnan(before) else f" (now {before:.4f})"),
+            f"{metric} lost" + ("" if np.isnan(before) else f" of {before:.4f}"),
         ],
         rows,
         title="Without the feature",
@@ -203,16 +203,20 @@ def _show_drop(found: Explanation, features: list[str], by: str, top: int) -> No
     before, after = found.ranks, found.ranks_without(features, by=by)
     shown = [d for d in found.order if before[d] <= top or after[d] <= top]
     show_table(
-        ["document", "label", "rank", f"without {', '.join(features)}", "change"],
+        ["document", "label", "rank", f"without {', '.join(features)}", "moves"],
         [
-            [found.documents[d], f"{found.labels[d]:g}", str(before[d]), str(after[d]),
-             f"{before[d] - after[d]:+d}" if before[d] != after[d] else "="]
+            [found.documents[d], f"{found.labels[d]:g}", str(before[d]), str(after[d]), _move(before[d] - after[d])]
             for d in shown
         ],
     )  # fmt: skip
     if len(shown) < len(found.order):
         show_line(f"{counted(document=len(found.order) - len(shown))} stay below rank {top}")
     show_line(f"{', '.join(features)}: {REMOVALS[by]}")
+
+
+def _move(places: int) -> str:
+    """How a document moves in a ranking; up is towards the first rank."""
+    return f"{'up' if places > 0 else 'down'} {abs(places)}" if places else "="
 
 
 def _show_left_out(top: int, **number: int) -> None:
