@@ -47,6 +47,13 @@ def test_lines_are_printed_each_tenth_and_at_the_end() -> None:
     assert all("trees  valid ndcg@10 0.4312  " in line and "best 0.4400 at 17" in line for line in lines[1:])
 
 
+def test_one_of_something_is_singular() -> None:
+    screen = io.StringIO()
+    with ProgressDisplay("compiling", console=Console(file=screen, width=200)) as display:
+        display.update(1, unit="kernel")
+    assert screen.getvalue().splitlines()[-1] == "compiling: 1 kernel"
+
+
 def test_a_new_title_prints_the_state_of_the_old_one() -> None:
     screen = io.StringIO()
     with ProgressDisplay(console=Console(file=screen, width=200)) as display:

@@ -18,7 +18,7 @@ from rich.table import Column
 from rich.text import Text
 
 from ranksieve.kernels.numba_cache import is_compiled
-from ranksieve.text_formats import duration, plural
+from ranksieve.text_formats import counted, duration, plural
 
 if TYPE_CHECKING:
     from ranksieve.boosting.callbacks import Record
@@ -256,7 +256,7 @@ def _takes_bar(console: Console) -> bool:
 def _amount(done: float, total: float | None, unit: str) -> str:
     if not unit:
         return f"{done / (total or 1.0):.0%}"
-    return f"{done:,} {plural(unit)}" if total is None else f"{done:,}/{total:,}"
+    return counted(**{unit: int(done)}) if total is None else f"{done:,}/{total:,}"
 
 
 class _DetailsColumn(ProgressColumn):

@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ranksieve.progress import ProgressDisplay
+from ranksieve.text_formats import counted
 
 TITLE = "compiling kernels"
 # Kernels of a task, by their files: the task is done where these are compiled. Long tasks come first.
@@ -60,7 +61,9 @@ def compile_tasks(tasks: Iterable[str], *, quiet: bool = False) -> tuple[int, fl
                 except Empty:
                     continue
                 n_kernels += 1
-                progress.update(n_kernels, unit="kernel")
+                # how many kernels there will be is not known: some are of several tasks, or on disk already
+                n_done = sum(one.done() for one in tasks_done)
+                progress.update(n_done, len(left), unit="task", details=[counted(kernel=n_kernels)], estimate="")
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in list(running):

@@ -32,7 +32,7 @@ def warm_up(
     Kernels are kept in NUMBA_CACHE_DIR if that is set, else beside the package. Kernels that are there are not compiled
     again. They are compiled for the processor of this machine.
     """
-    from ranksieve.text_formats import duration
+    from ranksieve.text_formats import counted, duration
 
     for task in tasks or ():
         if task not in TASKS:
@@ -43,7 +43,7 @@ def warm_up(
         raise RanksieveError(
             f"the kernels of {', '.join(left)} were not compiled; python -m ranksieve.cli.warm_up {left[0]} shows why"
         )
-    show_facts([("compiled", f"{n_kernels} kernels in {duration(seconds)}")])
+    show_facts([("compiled", f"{counted(kernel=n_kernels)} in {duration(seconds)}")])
 
 
 def _data(n_queries: int = 60) -> Any:
