@@ -168,6 +168,19 @@ def size_text(value: Any) -> Any:
     return value if isinstance(value, str) else str(int(value))
 
 
+def memory_size(n_bytes: int) -> str:
+    """A number of bytes as `read_size` reads it, in units of 1,024 bytes.
+
+    Examples
+    --------
+    >>> memory_size(98_304), memory_size(389 << 20), memory_size(6 << 30), memory_size(1 << 30)
+    ('96K', '389M', '6G', '1G')
+    """
+    unit = next(unit for unit, size in reversed(UNITS.items()) if n_bytes >= size or unit == "")
+    size = n_bytes / UNITS[unit]
+    return f"{size:.2g}{unit}" if size < 10 else f"{size:.0f}{unit}"
+
+
 def file_size(n_bytes: int) -> str:
     """A number of bytes with a unit: `512 B`, `3.4 MB`."""
     size, unit = float(n_bytes), "B"

@@ -26,7 +26,7 @@ from ranksieve.data.binning import Binning
 from ranksieve.data.parquet import ParquetSource
 from ranksieve.data.read import open_data
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.text_formats import file_size
+from ranksieve.text_formats import file_size, read_size
 from samples import small_dataset
 
 SMALL = "9K"  # less than the bins of the data below take
@@ -244,6 +244,17 @@ def test_several_files_have_one_bin_file(small_memory, tmp_path):
     source = JoinedSource([Piece(part) for part in paths])
     from_file(source)
     assert (tmp_path / "a.parquet+1.bins").exists()
+
+
+def test_sizes_in_refusals_have_the_units_of_the_limit(path):
+    """As 4G is read, in units of 1,024 bytes, so that they can be compared."""
+    with pytest.raises(ParameterError) as refused:
+        rs.train(path, memory="96K", trees=1)
+    found = re.search(
+        r"memory='96K' is too little: .* take (\S+), and the program (\S+); give at least (\d+M)", str(refused.value)
+    )
+    rows, program, least = map(read_size, found.groups())
+    assert 0 < rows < program < least == pytest.approx(1.1 * (rows + program), rel=0.02)
 
 
 def test_a_limit_below_the_scores_is_refused(small_memory, path):

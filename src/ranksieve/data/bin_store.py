@@ -25,7 +25,7 @@ from ranksieve.data.free_memory import available_memory, resident_memory
 from ranksieve.data.stored_bins import FileSink, StoredBins
 from ranksieve.dtypes import GRADE
 from ranksieve.errors import DataError, ParameterError, param
-from ranksieve.text_formats import AUTO, file_size, read_size, unit_hint
+from ranksieve.text_formats import AUTO, file_size, memory_size, read_size, unit_hint
 
 LOG = logging.getLogger("ranksieve")
 SHARE = 0.7  # of the free memory that bins may take, if no limit is given
@@ -140,9 +140,9 @@ class BinStore:
 
     def _refuse_below(self, least: int, what: str, n_bytes: int, width: int) -> None:
         if self._limit is not None and least > self._limit:
-            program = file_size(self._used(width))
+            program = memory_size(self._used(width))
             needs = (
-                f"{what} take {file_size(n_bytes)}, and the program {program}"
+                f"{what} take {memory_size(n_bytes)}, and the program {program}"
                 if n_bytes
                 else f"the program takes {program}"
             )

@@ -175,12 +175,17 @@ def check_feature_names(given: Sequence[str], expected: Sequence[str], source: s
     Features without names are matched by number; names that were numbers in training are warned of.
     """
     given, expected = tuple(given), tuple(expected)
-    missing = next((f"; {name!r} is missing" for name in expected if name not in given), "")
+    lacking = [name for name in expected if name not in given]
+    missing = f"; {lacking[0]!r} is missing" if lacking else ""
     if len(given) != len(expected):
-        raise DataError(
-            f"{source}: {counted(feature=len(given))}; expected {len(expected)}, as in training{missing}; "
-            "give the features of the training data"
-        )
+        named = "" if _is_unnamed(given) else f" ({some_of(given)})"
+        found = f"{counted(feature=len(given))}{named}; expected {len(expected)}, as in training{missing}"
+        if lacking and named and not _is_unnamed(expected):  # some columns may hold labels or ids: these do not count
+            found = (
+                f"{len(lacking):,} of the {counted(feature=len(expected))} of the training data are missing "
+                f"({some_of(lacking, 3)}); the columns are {some_of(given)}"
+            )
+        raise DataError(f"{source}: {found}; give the features of the training data")
     if same_features(given, expected):
         if _is_unnamed(expected) and not _is_unnamed(given) and numbers_of(given) is None:
             text = (
