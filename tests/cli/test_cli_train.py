@@ -17,6 +17,7 @@ import ranksieve as rs
 from ranksieve.cli.demo_search import make_search
 from ranksieve.forest import bench
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
+from samples import small_dataset
 
 
 def same_trees(a: rs.Forest, b: rs.Forest) -> bool:
@@ -80,6 +81,50 @@ def test_train_prints_the_model_file_and_its_metric(files, run, tmp_path):
         test.conventions[0],
     ):
         assert text in shown
+    assert shown.count("conventions") == 1 and "first stage" not in shown
+
+
+def test_train_and_evaluate_show_the_first_stage_that_the_data_notes(run, tmp_path):
+    names = ["age", "bm25", "links"]
+    parts = {}
+    for seed, name in enumerate(("train", "test")):
+        made = small_dataset(seed=seed, n_features=3)
+        parts[name] = rs.Dataset.from_arrays(
+            made.features, made.labels, group=made.lists.sizes, feature_names=names, first_stage="bm25"
+        )
+        rs.io.write_parquet(parts[name], tmp_path / f"{name}.parquet")
+    test, out = parts["test"], tmp_path / "model.txt"
+    words = [tmp_path / "train.parquet", "--test", tmp_path / "test.parquet", "--out", out, *QUICK]
+    # without the column before it, which changes its number
+    outcome = run("train", *words, "--ignore", "age")
+    assert outcome.code == 0, outcome.output
+    model = rs.load(out)
+    scores = {"model": model.predict(test.features[:, 1:]), "bm25": np.nan_to_num(test.features[:, 1], nan=-np.inf)}
+    found, shown = rs.evaluate(scores, test), " ".join(outcome.output.split())
+    assert f"test ndcg@10 {found.mean('model'):.4f} first stage ndcg@10 {found.mean('bm25'):.4f} difference" in shown
+    assert f"difference {found.compare('model', 'bm25')} conventions" in shown
+    table = tmp_path / "values.tsv"
+    shown = run("evaluate", out, tmp_path / "test.parquet", "--per-query", table).output
+    (line,) = (line for line in shown.splitlines() if line.startswith("│ first stage"))
+    assert f"{found.mean('bm25'):.4f}" in line and f"{found.table()[1]['ndcg@10 p-value']:.4f}" in line
+    rows = [line.split("\t") for line in table.read_text().splitlines()]
+    assert [float(row[2]) for row in rows if row[1] == "first stage"] == pytest.approx(
+        found.per_query("bm25"), abs=1e-5, nan_ok=True
+    )
+    # nothing where the model does not have that feature
+    assert run("train", *words[:1], "--out", out, "--ignore", "bm25", *QUICK).code == 0
+    assert "first stage" not in run("evaluate", out, tmp_path / "test.parquet").output
+
+
+def test_the_summary_repeats_that_other_data_is_training_data(files, run, tmp_path):
+    path = files / "train.txt"
+    outcome = run("train", path, "--valid", path, "--out", tmp_path / "model.txt", *QUICK)
+    (line,) = (line for line in outcome.output.splitlines() if line.startswith("validation"))
+    assert line.endswith(f"; {path} is training data, too")
+    (tmp_path / "copy.txt").write_text("".join(path.read_text().splitlines(keepends=True)[:24]))
+    outcome = run("train", path, "--test", tmp_path / "copy.txt", "--out", tmp_path / "model.txt", *QUICK)
+    (line,) = (line for line in outcome.output.splitlines() if line.startswith("test "))
+    assert line.endswith("; 2 of 2 queries are training data, too")
 
 
 def test_quiet_training_shows_no_progress(files, run, tmp_path):

@@ -116,6 +116,18 @@ def test_the_command_that_repeats_a_trial_cut_short_has_its_trees(tmp_path, monk
     assert rs.load("again.txt").leaf_values.tolist() == rs.load("best.txt").leaf_values.tolist()
 
 
+def test_one_trial_is_not_compared_with_itself(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rs.io.write_parquet(TRAIN, "train.parquet")
+    rs.io.write_parquet(VALID, "valid.parquet")
+    words = ["train.parquet", "--valid", "valid.parquet", "--quiet", "--trees", "3", "--out", "best.txt"]
+    result = CliRunner().invoke(app, ["tune", *words, "--trials", "1"])
+    assert result.exit_code == 0, result.output
+    assert "first trial" not in result.output and "│ --leaves " in result.output
+    result = CliRunner().invoke(app, ["tune", *words, "--trials", "2"])
+    assert result.exit_code == 0 and "┃ first trial ┃" in result.output and ", the first trial 0." in result.output
+
+
 def test_bad_requests_are_refused(monkeypatch):
     with pytest.raises(ParameterError, match="minutes is 0; expected a number above 0"):
         rs.tune(TRAIN, valid=VALID, minutes=0)

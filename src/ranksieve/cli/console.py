@@ -71,9 +71,9 @@ def shown_warnings() -> Iterator[None]:
         yield
 
 
-def show_facts(facts: Sequence[tuple[str, str]]) -> None:
-    """Names and values, one pair per line."""
-    width = max(len(name) for name, _ in facts)
+def show_facts(facts: Sequence[tuple[str, str]], width: int = 0) -> None:
+    """Names and values, one pair per line; values begin after the longest name, and after `width` at least."""
+    width = max(width, *(len(name) for name, _ in facts))
     for name, value in facts:
         output().print(Text.assemble((name.ljust(width), "bold"), "  ", value), soft_wrap=True)
 

@@ -91,8 +91,9 @@ def evaluate(given: EvaluateArguments) -> None:
         result = _measure_runs(names, given.qrels, wanted)
     else:
         scored, sizes = _score_models(names, files[-1], given.missing, given.threads or None)
-        result = measure(scored.scores, scored.lists, wanted, weighted=given.weighted)
-        _show(result, sizes)
+        systems = scored.with_first_stage()
+        result = measure(systems, scored.lists, wanted, weighted=given.weighted)
+        _show(result, {name: sizes.get(name, "") for name in systems})
     if per_query is not None:
         write_per_query(result, per_query)
         show_facts([("per query", str(per_query))])

@@ -14,7 +14,7 @@ from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
 from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, show_biases, with_categories
 from ranksieve.cli.options import chosen_params, is_flag, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, ParamsFile, Quiet, TestData
-from ranksieve.cli.training_data import TrainingData, joined
+from ranksieve.cli.training_data import CONVENTIONS, TrainingData, joined
 from ranksieve.errors import InterruptedTraining, ParameterError
 from ranksieve.files import check_folder
 from ranksieve.parameter_table import FORESTS, table
@@ -90,11 +90,11 @@ def train(context: typer.Context, given: TrainArguments) -> None:
     try:
         model = _run(given, chosen, used)
     except InterruptedTraining as stopped:
-        _keep_interrupted(stopped.model, given, chosen, metric)
+        _keep_interrupted(stopped.model, given, chosen, _facts(stopped.model, free_name(given.out), metric, used))
     interrupted = model.info.get("interrupted")
     out = free_name(given.out) if interrupted else given.out
     save_model(model, out)
-    show_facts(_facts(model, out, metric))
+    show_facts(_facts(model, out, metric, used), len(CONVENTIONS))
     show_biases(model.info)
     if scoring is not None:
         scoring.wait()
@@ -127,11 +127,11 @@ def _check_extras(algo: str, *, on_cluster: bool) -> None:
         check_dask()
 
 
-def _keep_interrupted(model: Model, given: TrainArguments, params: Params, metric: Metric) -> NoReturn:
+def _keep_interrupted(model: Model, given: TrainArguments, params: Params, facts: list[tuple[str, str]]) -> NoReturn:
     """Save the model of the finished trees, beside a model that exists already, and exit."""
     kept = free_name(given.out)
     save_model(model, kept)
-    show_facts(_facts(model, kept, metric))
+    show_facts(facts)
     resume = f"; a checkpoint is in {given.checkpoint}, continue with --resume" if given.checkpoint else ""
     step, done = model.info.get("round", "tree"), len(model.info["seconds"])
     wanted = counted(**{step: params.epochs if step == "epoch" else params.trees})
@@ -160,7 +160,7 @@ def _run(given: TrainArguments, params: Params, used: TrainingData) -> Model:
             return run(replace(job, cluster=Cluster(client, copies=not given.no_copies)))
 
 
-def _facts(model: Model, out: Path, metric: Metric) -> list[tuple[str, str]]:
+def _facts(model: Model, out: Path, metric: Metric, used: TrainingData) -> list[tuple[str, str]]:
     info = model.info
     seconds = info.get("seconds") or []
     step = info.get("round", "tree")
@@ -170,6 +170,7 @@ def _facts(model: Model, out: Path, metric: Metric) -> list[tuple[str, str]]:
     if info.get("best_score") is not None:
         if info.get("best_iteration"):
             facts.append((f"best {step}", str(info["best_iteration"])))
-        facts.append(("validation", f"{metric} {info['best_score']:.4f}"))
-        facts.append(("conventions", metric.describe()))
+        facts.append(("validation", f"{metric} {info['best_score']:.4f}{used.leakage('validation')}"))
+        if not used.has_test:  # whose metric has the same conventions, which are shown once
+            facts.append((CONVENTIONS, metric.describe()))
     return facts

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ranksieve.cli.console import show_facts
 from ranksieve.errors import RanksieveWarning
 from ranksieve.text_formats import counted, some_of
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric
     from ranksieve.forest.model import Model
 
+CONVENTIONS = "conventions"  # the last line of a summary
 MOST_COLUMNS = 12  # that are named
 USELESS = "the metric on {} says nothing about new queries"
 
@@ -53,21 +56,25 @@ class TrainingData:
         self.show: Callable[[str], None] = lambda text: None
         self._lists: Lists | None = None  # those of the training data
         self._info: FeatureInfo | None = None
-        self._is_reported = {
-            kind: self._warn_of_files(kind, paths) for kind, paths in (("validation", valid), ("test", self._test))
-        }
+        self._leakage: dict[str, str] = {}  # what was warned of, for the summary
+        for kind, paths in (("validation", valid), ("test", self._test)):
+            self._warn_of_files(kind, paths)
 
     def __call__(self, record: Any) -> None:
         """Nothing is done after a tree."""
 
-    def _warn_of_files(self, kind: str, paths: Sequence[Path]) -> bool:
+    def _warn_of_files(self, kind: str, paths: Sequence[Path]) -> None:
         """Warn if other data is the training data, too."""
         trained_on = {os.path.realpath(path) for path in self._train}
         same = [path for path in paths if os.path.realpath(path) in trained_on]
         for path in same:
             text = f"{path} is training and {kind} data; {USELESS.format('it')}"
             warnings.warn(RanksieveWarning(text), stacklevel=4)
-        return bool(same)
+            self._leakage[kind] = f"; {path} is training data, too"
+
+    def leakage(self, kind: str) -> str:
+        """What the summary adds to the metric on validation or test data that has training data in it."""
+        return self._leakage.get(kind, "")
 
     def on_data(self, name: str, data: Any, sizes: Mapping[str, int]) -> None:
         """Show the size of the training data; compare validation data with it."""
@@ -82,22 +89,31 @@ class TrainingData:
         left_out = f"; columns that are not features: {columns}" if columns else ""
         self.show(f"training on {size} with {counted(feature=len(data.feature_names))}{left_out}")
 
+    @property
+    def has_test(self) -> bool:
+        """Whether there is test data."""
+        return bool(self._test)
+
     def show_test(self, model: Model, metric: Metric) -> None:
-        """Show the metric on the test data, if there is any."""
+        """Show the metric of the model and of the first stage, if it is known, on the test data, if there is any."""
         from ranksieve.evaluation.evaluate import evaluate
-        from ranksieve.forest.score_file import score_each
+        from ranksieve.forest.score_file import FIRST_STAGE, score_each
 
         for path in self._test:
             scored = score_each({"the model": model}, path, None)
             self._compare("test", self._test, scored.lists)
-            result = evaluate(scored.scores, scored.lists, metric)
-            show_facts([("test", f"{metric} {result.mean():.4f}"), ("conventions", result.conventions[0])])
+            result = evaluate(scored.with_first_stage(), scored.lists, metric)
+            facts = [("test", f"{metric} {result.mean():.4f}{self.leakage('test')}")]
+            if scored.first_stage is not None and not np.isnan(result.mean()):
+                facts.append((FIRST_STAGE, f"{metric} {result.mean(FIRST_STAGE):.4f}"))
+                facts.append(("difference", str(result.compare("the model", FIRST_STAGE))))
+            show_facts([*facts, (CONVENTIONS, result.conventions[0])], len(CONVENTIONS))
 
     def _compare(self, kind: str, paths: Sequence[Path], lists: Lists) -> None:
         """Warn of queries that are in the training data, too."""
         from ranksieve.data.leakage import same_documents, same_labels
 
-        if self._lists is None or self._is_reported[kind]:
+        if self._lists is None or kind in self._leakage:
             return
         queries = same_labels(self._lists, lists)
         if queries:  # rarely; both are read once more
@@ -109,6 +125,7 @@ class TrainingData:
                 f"training data with the same labels and features; {USELESS.format('them')}"
             )
             warnings.warn(RanksieveWarning(text), stacklevel=2)
+            self._leakage[kind] = f"; {len(queries):,} of {counted(query=lists.n_queries)} are training data, too"
 
     def _open(self, paths: Sequence[Path]) -> Source:
         """Data with the numbers that the training data has for categories."""

@@ -13,7 +13,7 @@ from ranksieve.cli.console import show_error, show_facts, show_table
 from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, with_categories
 from ranksieve.cli.options import chosen_params, given_flags, is_flag, option_words, read_toml, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet, TestData
-from ranksieve.cli.training_data import TrainingData
+from ranksieve.cli.training_data import CONVENTIONS, TrainingData
 from ranksieve.errors import InterruptedTuning
 from ranksieve.parameter_table import FORESTS, canonical, flag, table
 from ranksieve.text_formats import counted, duration
@@ -86,14 +86,14 @@ def tune(
         with progress:
             found = tune(data, valid=valid, callbacks=(show, used), **options, **given)
     except KeyboardInterrupt as stopped:
-        _keep_interrupted(stopped, out, journal)
+        _keep_interrupted(stopped, out, journal, used)
     save_model(found.model, out)
     _show(found)
-    show_facts([*_facts(found, out, journal), ("repeat", _command(context, chosen, found))])
+    show_facts([*_facts(found, out, journal, used), ("repeat", _command(context, chosen, found))], len(CONVENTIONS))
     used.show_test(found.model, metric_of(chosen))
 
 
-def _keep_interrupted(stopped: KeyboardInterrupt, out: Path, journal: Path) -> NoReturn:
+def _keep_interrupted(stopped: KeyboardInterrupt, out: Path, journal: Path, used: TrainingData) -> NoReturn:
     """Save the best model of the finished trials, beside a model that exists already, and exit."""
     if not journal.exists():
         raise stopped
@@ -101,16 +101,17 @@ def _keep_interrupted(stopped: KeyboardInterrupt, out: Path, journal: Path) -> N
     if isinstance(stopped, InterruptedTuning):
         path = free_name(out)
         save_model(stopped.found.model, path)
-        show_facts(_facts(stopped.found, path, journal))
+        show_facts(_facts(stopped.found, path, journal, used))
         kept = f"the best model so far is saved in {path}; "
     show_error(f"interrupted; {kept}the trials are in {journal}, the same command continues")
     raise typer.Exit(130)
 
 
-def _facts(found: Tuned, out: Path, journal: Path) -> list[tuple[str, str]]:
+def _facts(found: Tuned, out: Path, journal: Path, used: TrainingData) -> list[tuple[str, str]]:
+    first = f", the first trial {found.trials[0].value:.4f}" if len(found.trials) > 1 else ""
     return [
         ("model", f"{out}, {found.model.size}"),
-        ("validation", f"{found.metric} {found.best_score:.4f}, the first trial {found.trials[0].value:.4f}"),
+        ("validation", f"{found.metric} {found.best_score:.4f}{first}{used.leakage('validation')}"),
         ("trials", f"{len(found.trials)}, {sum(one.stopped for one in found.trials)} of them stopped early, "
                    f"{duration(sum(one.seconds for one in found.trials))}; {journal}"),
     ]  # fmt: skip
@@ -131,13 +132,16 @@ def _command(context: typer.Context, chosen: Params, found: Tuned) -> str:
 
 
 def _show(found: Tuned) -> None:
-    """A table of what was chosen."""
+    """A table of what was chosen, beside the first trial if there are others."""
     known, first = table(), found.trials[0].values
+    compared = len(found.trials) > 1
     rows = [
-        [flag(name), _text(first.get(name, "")), _text(value), known[name.replace("-", "_")].help.partition(";")[0]]
+        [flag(name), *[_text(first.get(name, ""))] * compared, _text(value),
+         known[name.replace("-", "_")].help.partition(";")[0]]
         for name, value in found.values.items()
-    ]
-    show_table(["parameter", "first trial", "chosen", "what it is"], rows, numbers=["first trial", "chosen"])
+    ]  # fmt: skip
+    columns = ["first trial", "chosen"] if compared else ["value"]
+    show_table(["parameter", *columns, "what it is"], rows, numbers=columns)
 
 
 def _text(value: Any) -> str:

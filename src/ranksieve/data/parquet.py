@@ -50,11 +50,11 @@ class ParquetSource(TableSource):
         note = self._note(schema)
         candidates, categorical = note.get("candidates"), note.get("categorical")
         info = FeatureInfo(
-            (), note.get("first_stage"), str(path), float("nan"), candidates if isinstance(candidates, dict) else None,
+            (), None, str(path), float("nan"), candidates if isinstance(candidates, dict) else None,
             {str(name): [] for name in categorical} if isinstance(categorical, list) else {},
         )  # fmt: skip
         self._lists = ListColumns.of(schema, options.categorical, options.wanted, self._count_values)
-        super().__init__(info, self._lists.schema(schema), options, n_docs)
+        super().__init__(info, self._lists.schema(schema), options, n_docs, self._noted(note, schema.names))
 
     def _count_values(self, name: str) -> Counter[str]:
         with self._open() as file:
@@ -131,6 +131,16 @@ class ParquetSource(TableSource):
                 "upgrade with: pip install -U ranksieve"
             )
         return note
+
+    def _noted(self, note: dict[str, Any], columns: Sequence[str]) -> str | None:
+        """The name of the first stage's score: it is noted by name, or by its number among the features."""
+        noted = note.get("first_stage")
+        if not isinstance(noted, int):
+            return noted
+        features = [name for name in columns if name not in COLUMNS]
+        if not 0 <= noted < len(features):
+            raise DataError(f"{self.path}: feature {noted} does not exist; the file has {len(features)}; pack it again")
+        return features[noted]
 
 
 def _first_line(error: Exception) -> str:

@@ -39,11 +39,20 @@ class TableSource(Source):
         Which columns hold what.
     n_docs
         The number of rows, where it is known.
+    noted
+        The column that the file notes as the first stage's score; `options` take precedence. It may be left out.
     """
 
     reads_in_threads = True
 
-    def __init__(self, info: FeatureInfo, schema: pa.Schema, options: ReadOptions, n_docs: int | None = None) -> None:
+    def __init__(
+        self,
+        info: FeatureInfo,
+        schema: pa.Schema,
+        options: ReadOptions,
+        n_docs: int | None = None,
+        noted: str | None = None,
+    ) -> None:
         place = info.source
         if len(set(schema.names)) < len(schema.names):
             raise DataError(f"{place}: two columns have the same name; column names must be unique")
@@ -59,7 +68,9 @@ class TableSource(Source):
             if self._encoders.get(name) is None:
                 check_numeric(name, schema.field(name).type, place=f"{place}: ")
         self._check_schema(schema, place)
-        first_stage = info.first_stage if options.first_stage is None else options.first_stage
+        first_stage = options.first_stage
+        if first_stage is None and noted in names:
+            first_stage = noted
         found = {**info.categories, **names_of(self._encoders)}
         categories = {name: found[name] for name in names if name in found}
         left_out = options.reasons([name for name in schema.names if name not in names], self._columns)

@@ -16,18 +16,30 @@ from ranksieve.data.features import check_feature_names, default_names
 from ranksieve.data.letor import TextSource
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data, read, read_source
+from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, RanksieveWarning, caller_level, param
 from ranksieve.forest.matrix import alike_in_float32, check_encoder, encoded
 from ranksieve.forest.model import Model
 from ranksieve.text_formats import counted, some_of
 
+FIRST_STAGE = "first stage"  # the name of its scores beside those of models
+
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """The lists of a file, and the scores of each model in the order of the file."""
+    """The lists of a file, and the scores of each model in the order of the file.
+
+    `first_stage` is the first stage's score, -inf for documents that have none; None where the file does not note which
+    feature it is, or the models do not have that feature.
+    """
 
     lists: Lists
     scores: dict[str, np.ndarray]
+    first_stage: np.ndarray | None = None
+
+    def with_first_stage(self) -> dict[str, np.ndarray]:
+        """The scores of each model, and those of the first stage, if they are known."""
+        return self.scores if self.first_stage is None else {**self.scores, FIRST_STAGE: self.first_stage}
 
 
 def open_for(path: Any, models: Mapping[str, Model], missing: str | None, needed: Sequence[str] = NEEDED) -> Source:
@@ -95,13 +107,19 @@ def score_blocks(
 
 def score_file(models: Mapping[str, Model], source: Source, threads: int | None = None) -> ScoredFile:
     """The lists of a file and all scores of its documents."""
-    growing = ListBuilder(source.path)
+    growing, first, first_stage = ListBuilder(source.path), source.first_stage, []
     scores: dict[str, list[np.ndarray]] = {name: [] for name in models}
     for block, found in score_blocks(models, source, threads):
         growing.append(block)
         for name, values in found.items():
             scores[name].append(values)
-    return ScoredFile(growing.finish(), {name: np.concatenate(values) for name, values in scores.items()})
+        if first is not None:
+            first_stage.append(np.nan_to_num(block.features[:, first].astype(SCORE), nan=-np.inf))
+    return ScoredFile(
+        growing.finish(),
+        {name: np.concatenate(values) for name, values in scores.items()},
+        np.concatenate(first_stage) if first_stage else None,
+    )
 
 
 def score_each(models: Mapping[str, Model], path: Any, missing: str | None, threads: int | None = None) -> ScoredFile:
@@ -115,7 +133,8 @@ def score_each(models: Mapping[str, Model], path: Any, missing: str | None, thre
         groups.setdefault(way, {})[name] = model
     scored = [score_file(group, open_for(path, group, missing), threads) for group in groups.values()]
     scores = {name: values for part in scored for name, values in part.scores.items()}
-    return ScoredFile(scored[0].lists, {name: scores[name] for name in models})
+    first_stage = next((part.first_stage for part in scored if part.first_stage is not None), None)
+    return ScoredFile(scored[0].lists, {name: scores[name] for name in models}, first_stage)
 
 
 def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> Dataset:
