@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import pytest
@@ -17,7 +18,8 @@ from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.shipped import find_spec
 from ranksieve.report import explorer
-from ranksieve.report.write import write_report
+from ranksieve.report.result_tables import ReportTable, Value
+from ranksieve.report.write import _asset, _table, write_report
 
 matplotlib.use("agg")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -66,9 +68,9 @@ def test_the_page_needs_nothing_else(page):
     assert len(names) == len(set(names))
 
 
-def in_browser(text: str, folder: Path, width: int) -> dict:
+def in_browser(text: str, folder: Path, width: int, actions: str = ACTIONS) -> Any:
     """What there is to see after the actions of a reader."""
-    text = text.replace("<head>", f"<head>{WATCH}").replace("</body>", f"<script>{ACTIONS}</script></body>")
+    text = text.replace("<head>", f"<head>{WATCH}").replace("</body>", f"<script>{actions}</script></body>")
     (folder / "page.html").write_text(text, encoding="utf-8")
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--dump-dom"]
     shown = subprocess.run([*command, (folder / "page.html").as_uri()], capture_output=True, timeout=120, check=True)
@@ -118,3 +120,20 @@ def test_the_page_works_in_a_browser(page, tmp_path, width):
     assert "No query" in seen["none"]
     assert seen["scrolled"] == 0
     assert seen["width"] <= max(width, 500)  # a browser's window has a smallest width; nothing makes the page wider
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+def test_a_comparison_at_three_sizes_fits_a_page(tmp_path):
+    names = ["ndcg@10", "ndcg@10, first 50 trees", "ndcg@10, first 100 trees"]
+    row = [
+        part
+        for _ in names
+        for part in (Value("0.5973\\*", 0.5973), Value("+4.6% [-12.1, +11.3]", 4.6), Value("0.1764", 0.2))
+    ]
+    columns = ("", "trees", *(part for name in names for part in (name, "difference", "p")))
+    table = ReportTable("ndcg@10", columns, ((Value("SelGB, half the trees"), Value("1,000", 1000.0), *row),))
+    script = """const box = document.querySelector(".wide"), out = document.createElement("pre"); out.id = "seen";
+out.textContent = JSON.stringify([box.scrollWidth, box.clientWidth]); document.body.append(out);"""
+    text = f"<html><head><style>{_asset('page.css')}</style></head><body>{_table(table)}</body></html>"
+    seen = in_browser(text, tmp_path, 1280, script)
+    assert seen[0] == seen[1] > 1000

@@ -102,7 +102,7 @@ def _text(markdown: str) -> str:
 
 
 def _number(markdown: str) -> str:
-    """The same for a number; its interval moves below it if there is little room."""
+    """The same for a number; its interval stands below it where the table has many columns."""
     return re.sub(r" (\[[^]]*\])$", r' <span class="aside">\1</span>', _text(markdown))
 
 
