@@ -334,7 +334,7 @@ def test_a_limit_below_the_scores_or_the_sample_is_refused_at_the_last_byte(size
 def test_a_limit_below_the_program_says_what_the_program_takes(sizes, memory, start):
     with pytest.raises(ParameterError) as caught:
         BinStore(memory).check_sample(0, 100, "x")
-    assert str(caught.value) == f"memory={memory!r} is {start}: the program takes 120 MB; give at least 126M"
+    assert str(caught.value) == f"memory={memory!r} is {start}: the program takes 114M; give at least 126M"
 
 
 LIMITED = """
