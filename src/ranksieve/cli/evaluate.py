@@ -73,7 +73,10 @@ class EvaluateArguments:
 @reads_data("files")
 @takes_options
 def evaluate(given: EvaluateArguments) -> None:
-    """Evaluate models on labelled data, or runs on judgements, and test each against the first."""
+    """Evaluate models on labelled data, or runs on judgements, and test each against the first.
+
+    Where the data notes the first stage's score, as that of 'ranksieve features' does, the first stage is the last row.
+    """
     files, runs, per_query = given.files or [], given.run or [], given.per_query
     if per_query is not None:
         check_writable(per_query, *files, *runs, given.qrels)
