@@ -1,0 +1,94 @@
+"""Kernels that choose their code by the features of the CPU give the same bits on a CPU with fewer of them."""
+
+import os
+import platform
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numba import config, njit
+from numba.core.registry import cpu_target
+
+from ranksieve.kernels import lanes
+from ranksieve.kernels.gain import Node, SplitRules
+from ranksieve.kernels.transpose import transpose_tile
+
+pytestmark = [
+    pytest.mark.skipif(config.DISABLE_JIT, reason="about compiled code"),
+    pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="about features of x86"),
+]
+
+RUN = """
+import sys
+from kernels.test_other_cpus import features, results
+print(features())
+print(results())
+"""
+AVX2 = "+avx,+avx2,+fma,+sse4.2,+popcnt"
+
+
+def features() -> str:
+    """The features that code is compiled for."""
+    return str(cpu_target.target_context.codegen().magic_tuple()[2])
+
+
+def results() -> str:
+    """What the kernels return for some arrays, as hexadecimal digits."""
+    rng = np.random.default_rng(0)
+    return b"".join(one.tobytes() for one in (*_cuts(rng), *_tiles(rng), _looked_up(rng))).hex()
+
+
+def _cuts(rng):
+    """The best cuts by variance, and by Newton gain with packed second derivatives."""
+    from kernels.test_scan_cuts import scanned
+
+    grad, hess = rng.integers(-(1 << 20), 1 << 20, (12, 16)), rng.integers(0, 1 << 20, (12, 16))
+    count = rng.integers(0, 9, (12, 16))
+    for sums in (grad, hess, count):  # all columns are of the same rows
+        sums[-1] += sums.sum(axis=0).max() - sums.sum(axis=0)
+    for hess_bits, newton in ((0, False), (27, True)):
+        group = ((grad << (10 + hess_bits)) + (hess << 10 if hess_bits else 0) + count)[None]
+        node = Node(int(group[0, :, 0].sum()), 0, -np.inf, np.inf)
+        yield from scanned(group, 11, node, SplitRules(10, hess_bits, 2.0**-20, 3, 0.0, 0.5, newton, 0))
+
+
+@njit
+def _transpose(source, positions, target):
+    transpose_tile(source, positions, 0, 0, target, 0, 16)
+
+
+def _tiles(rng):
+    for kind in (np.uint8, np.float32):
+        source, target = rng.integers(0, 256, 300).astype(kind), np.zeros(256, kind)
+        _transpose(source, rng.integers(0, 280, 16), target)
+        yield target
+
+
+@njit
+def _look_up(floats, positions, out):
+    table = lanes.load_floats(floats, 0)
+    for k in range(len(positions)):
+        lanes.store(out, 16 * k, lanes.look_up(table, lanes.splat_numbers(positions[k])))
+
+
+def _looked_up(rng):
+    out = np.empty(16 * 40, np.float32)
+    _look_up(rng.normal(size=16).astype(np.float32), np.arange(-8, 32, dtype=np.int32), out)
+    return out
+
+
+@pytest.mark.parametrize(("cpu", "given"), [("x86-64", ""), ("haswell", AVX2)], ids=["none", "AVX2"])
+def test_code_for_another_cpu_gives_the_same_bits(tmp_path, cpu, given):
+    if not set(filter(None, given.split(","))) <= set(features().split(",")):
+        pytest.skip("this CPU does not have these features")
+    path = os.pathsep.join([*sys.path, os.path.dirname(os.path.dirname(__file__))])
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment |= {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": given}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    had, found = done.stdout.splitlines()
+    assert ("+avx2" in had) == bool(given) and "+avx512f" not in had
+    assert found == results()
