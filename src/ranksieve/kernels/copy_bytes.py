@@ -22,25 +22,36 @@ def copy_bytes(source, start, n, target, place):
 
 
 @njit(cache=True, nogil=True)
+def prefetch_row(array, row, width):
+    for line in range(0, width, 64):
+        prefetch(array, np.int64(row) * width + line)
+
+
+@njit(cache=True, nogil=True)
 def copy_rows(start, stop, matrix, first, rows, slots, out):
-    """Copy rows[start:stop] out of a matrix of the rows from `first` on: row r to `slots[r]`, or rows[k] to k without
-    slots."""
+    """Copy rows[start:stop] out of a matrix of the rows from `first` on: row r to `slots[r]`."""
     width, source, target = matrix.shape[1], matrix.reshape(matrix.size), out.reshape(out.size)
     for k in range(start, stop):
-        for line in range(0, width if k + AHEAD < stop else 0, 64):
-            row = np.int64(rows[k + AHEAD])
-            prefetch(source, (row - first) * width + line)
-            if len(slots) > 0:
-                prefetch(target, np.int64(slots[row]) * width + line)
+        if k + AHEAD < stop:
+            row = rows[k + AHEAD]
+            prefetch_row(source, row - first, width)
+            prefetch_row(target, slots[row], width)
         row = np.int64(rows[k])
-        place = np.int64(slots[row]) if len(slots) > 0 else k
-        copy_bytes(source, (row - first) * width, width, target, place * width)
+        copy_bytes(source, (row - first) * width, width, target, np.int64(slots[row]) * width)
+
+
+@njit(cache=True, nogil=True)
+def take_some(start, stop, matrix, rows, out):
+    width, source, target = matrix.shape[1], matrix.reshape(matrix.size), out.reshape(out.size)
+    for k in range(start, stop):
+        if k + AHEAD < stop:
+            prefetch_row(source, rows[k + AHEAD], width)
+        copy_bytes(source, np.int64(rows[k]) * width, width, target, k * width)
 
 
 @njit(cache=True, nogil=True)
 def take_rows(matrix, rows):
     """Some rows of a matrix of bytes: same as `np.take(matrix, rows, axis=0)`, on all threads."""
     out = np.empty((len(rows), matrix.shape[1]), np.uint8)
-    in_order = np.empty(0, np.int32)
-    run_parts(copy_rows, len(rows), (matrix, 0, rows, in_order, out))
+    run_parts(take_some, len(rows), (matrix, rows, out))
     return out

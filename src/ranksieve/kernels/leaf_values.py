@@ -3,8 +3,6 @@
 Rows `members[bounds[l, 0]:bounds[l, 1]]` are those of leaf l. Leaves differ in size, so threads share the rows.
 """
 
-from typing import Any
-
 import numpy as np
 
 from ranksieve.kernels.jit import njit
@@ -21,7 +19,7 @@ def rows_in_part(bounds, leaf, part, n_rows):
 
 
 @njit(cache=True, nogil=True)
-def sum_some_parts(first, last, members, bounds, grad, hess, factors, out):
+def sum_leaves_of_parts(first, last, members, bounds, grad, hess, factors, out):
     (a, b), (c, d) = factors
     for part in range(first, last):
         for leaf in range(len(bounds)):
@@ -34,17 +32,13 @@ def sum_some_parts(first, last, members, bounds, grad, hess, factors, out):
 
 
 @njit(cache=True, nogil=True)
-def sum_all_parts(members, bounds, grad, hess, factors, out):
-    run_parts(sum_some_parts, PARTS, (members, bounds, grad, hess, factors, out))
-
-
-def sum_leaves(members: Any, bounds: Any, grad: Any, hess: Any, factors: Any) -> np.ndarray:
+def sum_leaves(members, bounds, grad, hess, factors):
     """Fixed-point sums of gradients and of second derivatives over the rows of each leaf.
 
     `factors` has a pair for each of them; the product of a pair is the inverse of the unit.
     """
     sums = np.empty((PARTS, 2, len(bounds)), np.int64)
-    sum_all_parts(members, bounds, grad, hess, factors, sums)
+    run_parts(sum_leaves_of_parts, PARTS, (members, bounds, grad, hess, factors, sums))
     return sums.sum(axis=0)
 
 

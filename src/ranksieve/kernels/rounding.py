@@ -87,19 +87,15 @@ def largest_of_parts(first, last, values, out):
 
 
 @njit(cache=True, nogil=True)
-def largest_of_all_parts(values, out):
-    run_parts(largest_of_parts, len(out), (values, out))
-
-
-def largest_absolute(values: np.ndarray) -> float:
+def largest_absolute(values):
     """The largest absolute value; 0 where there is none."""
-    largest = np.empty(-(-len(values) // PART))
-    largest_of_all_parts(values, largest)
-    return float(largest.max(initial=0.0))
+    largest = np.zeros(-(-len(values) // PART) + 1)
+    run_parts(largest_of_parts, len(largest) - 1, (values, largest))
+    return float(largest.max())
 
 
 @njit(cache=True, nogil=True)
-def sum_parts(first, last, values, factors, out):
+def absolute_sums_of_parts(first, last, values, factors, out):
     for part in range(first, last):
         total = squares = np.int64(0)
         for i in range(part * PART, min((part + 1) * PART, len(values))):
@@ -110,19 +106,14 @@ def sum_parts(first, last, values, factors, out):
 
 
 @njit(cache=True, nogil=True)
-def sum_all_parts(values, factors, out):
-    run_parts(sum_parts, len(out), (values, factors, out))
-
-
-def absolute_sums(values: np.ndarray, factors: tuple[float, float]) -> tuple[int, int]:
+def absolute_sums(values, factors):
     """The sum of absolute values times both factors, each rounded to the nearest integer; and that of squares / 2^30.
 
     Values times both factors are at most 2^30, so that neither sum overflows below 2^33 values.
     """
     sums = np.empty((-(-len(values) // PART), 2), np.int64)
-    sum_all_parts(values, factors, sums)
-    total, squares = sums.sum(axis=0).tolist()
-    return total, squares
+    run_parts(absolute_sums_of_parts, len(sums), (values, factors, sums))
+    return int(sums[:, 0].sum()), int(sums[:, 1].sum())
 
 
 def packed_shift(n_rows: int, fitting: int, of_least_bits: int, of_noise: int) -> int:
