@@ -26,12 +26,12 @@ def log(data):
     return rs.clicks.simulate(data, data.features[:, 0], pages=600, temperature=0.4, seed=3)
 
 
-def gradients(rates, weights, scores, sizes):
+def gradients(rates, weights, scores, sizes, truncation=30):
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     labels, weights = np.asarray(rates, np.float32), None if weights is None else np.asarray(weights)
     metric = parse_metric("ndcg@10")
     view = ObjectiveView(labels, np.asarray(scores, float), offsets, None, 0, 0, metric, 1.0, {}, 0, weights)
-    return rs.clicks.RateLambdas()(view)
+    return rs.clicks.RateLambdas(truncation)(view)
 
 
 @given(st.floats(0.05, 0.95), st.floats(0.05, 0.95))
@@ -103,3 +103,15 @@ def test_weights_follow_the_rows_of_a_selection_and_of_samples(data, log):
 def test_grades_are_refused():
     with pytest.raises(DataError, match="labels from 0 to 4; RateLambdas expects rates from 0 to 1"):
         rs.train(rs.synth.cubic(5), objective=rs.clicks.RateLambdas(), trees=2)
+
+
+def test_each_pair_has_a_document_in_the_top_ranks(data, log):
+    rates, scores = np.linspace(0.1, 0.9, 8), np.arange(8, 0, -1)
+    some, every = (gradients(rates, None, scores, [3, 5], truncation)[0] for truncation in (1, 30))
+    first, second = (gradients(rates[[0, i]], None, scores[[0, i]], [2], 1)[0] for i in (1, 2))
+    assert np.count_nonzero(some) == 8 and not np.array_equal(some, every)
+    assert first[0] * first[1] < 0 and second[0] * second[1] < 0
+    lists = rs.clicks.rated_lists(log, data, rs.clicks.propensities(log))
+    assert rs.train(lists, objective=rs.clicks.RateLambdas(7), trees=2).info["params"]["truncation"] == 7
+    with pytest.raises(ParameterError, match="truncation"):
+        rs.train(lists, objective=rs.clicks.RateLambdas(0), trees=2)

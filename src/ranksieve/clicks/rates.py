@@ -11,9 +11,7 @@ from ranksieve.boosting.training_rows import Gradients, ObjectiveView
 from ranksieve.errors import DataError
 from ranksieve.kernels.lambdas import discounts_by_rank
 from ranksieve.kernels.rate_lambdas import all_rate_lambdas
-from ranksieve.rules import Traits
-
-TRUNCATION = 30  # ranks that keep their discount
+from ranksieve.rules import Traits, integer
 
 
 @dataclass(frozen=True)
@@ -25,6 +23,13 @@ class RateLambdas:
     documents count little. λ are normalised as those of LightGBM, but not divided by the ideal DCG of a list, which is
     not known.
 
+    It has no name, as `objective="ndcg"` has: only `rated_lists` makes such labels.
+
+    Parameters
+    ----------
+    truncation
+        Each pair has a document in so many top ranks.
+
     Examples
     --------
     >>> import ranksieve as rs
@@ -34,6 +39,8 @@ class RateLambdas:
     >>> rs.train(lists, objective=rs.clicks.RateLambdas(), trees=5).n_trees
     5
     """
+
+    truncation: int = integer(30, "Truncation level of λ: each pair has a document in these top ranks", 1)
 
     traits: ClassVar[Traits] = Traits(needs_pairs=True)
 
@@ -47,7 +54,8 @@ class RateLambdas:
                     "rs.clicks.rated_lists makes them; train on grades with another objective"
                 )
             weights = np.ones(n_docs) if view.weights is None else view.weights.astype(np.float64)
-            view.cache[self] = view.labels.astype(np.float64), weights, discounts_by_rank(view.offsets, TRUNCATION)
+            by_rank = discounts_by_rank(view.offsets, self.truncation)
+            view.cache[self] = view.labels.astype(np.float64), weights, by_rank
         rates, weights, by_rank = view.cache[self]
         grad, hess = np.empty(n_docs), np.empty(n_docs)
         all_rate_lambdas(rates, weights, view.scores, view.offsets, by_rank, grad, hess)
