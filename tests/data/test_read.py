@@ -215,3 +215,18 @@ def test_files_of_parts_exist_and_names_tell_ranges_apart(tmp_path):
     joined = JoinedSource([Piece(file, range(2)), Piece(file, range(2, 5)), Piece(dataset())])
     assert joined.files == (str(file), str(file))
     assert joined.names == (f"{file}-0-2", f"{file}-2-5")
+
+
+def test_text_with_absent_features_is_refused_for_models_that_read_them_differently(tmp_path):
+    lines = [f"{d % 2} qid:{q} 1:{d} 2:{(d * q) % 5}\n" for q in range(1, 5) for d in range(1, 9)]
+    halves = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    halves[0].write_text("".join(lines[:16]))
+    halves[1].write_text("".join(lines[16:]))
+    models = {one: rs.train(halves[0], missing=one, trees=2, leaves=2, min_docs=2) for one in ("zero", "nan")}
+    for data in (halves[0], JoinedSource([Piece(half) for half in halves])):
+        with pytest.raises(DataError, match="different values for absent features"):
+            open_for(data, models, None)
+        assert len(score_file(models, open_for(data, models, "nan")).scores["nan"]) in (16, 32)
+    tables = [pa.table({"label": [0, 1], "qid": [q, q], "f1": [1.0, 2.0], "f2": [1.0, 3.0]}) for q in (1, 2)]
+    joined = JoinedSource([Piece(table) for table in tables])
+    assert score_file(models, open_for(joined, models, None)).lists.n_docs == 4  # tables have all features

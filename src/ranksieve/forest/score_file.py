@@ -51,7 +51,7 @@ def open_for(path: Any, models: Mapping[str, Model], missing: str | None, needed
     if any(categories != first for categories in others):
         raise DataError(f"{path}: the models were trained with different categories; use them one by one")
     source = open_data(path, missing=missing or min(kinds), needed=needed, wanted=wanted, categories=first)
-    if missing is None and len(kinds) > 1 and isinstance(source, TextSource):
+    if missing is None and len(kinds) > 1 and _reads_text(source):
         raise DataError(
             f"{path}: the models were trained with different values for absent features; give ",
             param("missing", "zero"),
@@ -67,6 +67,11 @@ def open_for(path: Any, models: Mapping[str, Model], missing: str | None, needed
             )
             warnings.warn(RanksieveWarning(message), stacklevel=caller_level())
     return source
+
+
+def _reads_text(source: Source) -> bool:
+    """Whether features may be absent: lines of LETOR text need not name all."""
+    return isinstance(source, TextSource) or any(map(_reads_text, source.parts))
 
 
 def _missing_of(model: Model) -> str:
