@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 import ranksieve as rs
+from ranksieve.data import lists
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.models.linear import Standard
-from ranksieve.rankers import inputs
-from ranksieve.rankers.inputs import query_blocks
 from ranksieve.rankers.ranksvm import PairLoss
 from samples import small_dataset
 
@@ -37,9 +36,9 @@ def explicit_objective(data: rs.Dataset, standard: Standard, c: float, weights: 
 
 
 def test_the_objective_covers_every_query_and_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(lists, "BLOCK_DOCS", 100)
     data = small_dataset()
-    assert len(list(query_blocks(data.lists))) > 3
+    assert len(list(data.lists.query_blocks())) > 3
     standard = Standard.of(data)
     objective = PairLoss(data, standard, 0.7)
     weights = np.random.default_rng(1).normal(size=data.n_features)

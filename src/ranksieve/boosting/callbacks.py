@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -76,6 +77,8 @@ class ForestValidation(MeasuredSet, Protocol):
     @property
     def weights(self) -> np.ndarray | None: ...
 
+    def keep_scores(self) -> None: ...
+
     def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric]) -> list[np.ndarray]: ...
 
 
@@ -92,6 +95,25 @@ def defined_mean(values: np.ndarray, weights: np.ndarray | None, metric: Metric,
     return value
 
 
+def measure_in_blocks(
+    metrics: Sequence[Metric], lists: Lists, scores: np.ndarray, highest: float = 0.0
+) -> list[np.ndarray]:
+    """Metrics of every query, block by block: equal scores in their worst order take several arrays of documents.
+
+    `highest` is that of `ValidationSet.per_query`.
+    """
+    highest = max(highest, float(lists.grades.max()))
+    metrics = [metric.with_highest(highest) for metric in metrics]
+    values = [np.empty(lists.n_queries) for _ in metrics]
+    for first, last in lists.query_blocks():
+        offsets = lists.offsets[first : last + 1]
+        rows = slice(offsets[0], offsets[-1])
+        labels = lists.grades[rows].astype(LABEL)
+        for metric, found in zip(metrics, values, strict=True):
+            found[first:last] = metric.per_query(labels, scores[rows], offsets - offsets[0])
+    return values
+
+
 @dataclass
 class ValidationSet:
     """A data set that is measured after each tree, with its scores."""
@@ -101,6 +123,7 @@ class ValidationSet:
     scores: Scores
     start: float | np.ndarray = 0.0  # the scores before the first tree
     _best: np.ndarray | None = None
+    _kept: tuple[int, np.ndarray] | None = None  # a number of trees, and the scores under them
 
     def measure(self, state: State[Any], metric: Metric) -> float:
         return defined_mean(self.per_query(state.trees, metric), self.weights, metric, self.name)
@@ -110,14 +133,31 @@ class ValidationSet:
         """Of the queries."""
         return self.data.lists.query_weights
 
-    def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric]) -> list[np.ndarray]:
-        """Metrics of every query under the first trees of the forest; the scores of all trees stay as they are."""
-        again = self.restarted()
-        return [again.per_query(trees, metric) for metric in metrics]
+    def keep_scores(self) -> None:
+        """Keep a copy of the scores, so that `measure_again` need not start from the first tree.
 
-    def restarted(self) -> ValidationSet:
-        """The same data set before the first tree."""
-        return replace(self, scores=new_scores(self.data, start=self.start), _best=None)
+        Of bins in a file there is none: memory is scarce then.
+        """
+        n_trees, scores = self.scores.last_of_all()
+        if self.data.disk is not None or n_trees == 0 or (self._kept is not None and self._kept[0] == n_trees):
+            return
+        with suppress(MemoryError):  # training goes on; these scores are then computed again
+            copy = np.empty_like(scores) if self._kept is None else self._kept[1]
+            copy[:] = scores
+            self._kept = n_trees, copy
+
+    def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric], highest: float = 0.0) -> list[np.ndarray]:
+        """Metrics of every query under the first trees of the forest; the scores of all trees stay as they are.
+
+        These are all trees, or at least those of the last `keep_scores`. `highest` is that of `per_query`.
+        """
+        again = self.scores
+        if again.n_trees != len(trees):
+            n_trees, start = (0, self.start) if self._kept is None else self._kept
+            again = new_scores(self.data, start=start)
+            for tree in trees[n_trees:]:
+                again.add(tree)
+        return measure_in_blocks(metrics, self.data.lists, again.all(), highest)
 
     def per_query(self, trees: Sequence[Tree], metric: Metric, highest: float = 0.0) -> np.ndarray:
         """The metric of every query under a forest that has grown since the last time.

@@ -40,6 +40,7 @@ class TrainingJob:
     binning: Binning | None = None
     cluster: Machines | None = None
     threads: int = 1  # of this process
+    warns_of_ties: bool = True  # whether validation lists that are sorted by label are warned of
 
     def check_forest_options(self) -> None:
         """Refuse what only boosted forests use."""

@@ -151,6 +151,10 @@ class Scores:
             self._n_scored, self._n_walked = self._n_trees, 0
         return self._all_scores
 
+    def last_of_all(self) -> tuple[int, np.ndarray]:
+        """The number of trees under which all documents were last scored together, and these scores."""
+        return self._n_scored, self._all_scores
+
     def at(self, rows: np.ndarray) -> np.ndarray:
         """The scores of some documents."""
         if self._n_scored == self._n_trees:

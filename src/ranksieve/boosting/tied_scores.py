@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranksieve.boosting.callbacks import ForestValidation
+from ranksieve.boosting.callbacks import ForestValidation, Monitor
+from ranksieve.boosting.loop import Rounds
 from ranksieve.boosting.tree import Tree
 from ranksieve.errors import ClusterError, DataError, TiedScoresWarning, caller_level, param
 from ranksieve.evaluation.metric_names import known_metric, with_ties
@@ -20,14 +21,29 @@ CHANCE = 3.0  # standard deviations
 ROUNDING = 1e-12  # means over orders are rounded
 
 
+def depends_on_input_order(metric: Metric) -> bool:
+    """Whether equal scores keep the input order, and the mean over their orders is known; not of a user's metric."""
+    return metric.ties == "order" and known_metric(metric.name).mean_ties
+
+
+@dataclass(frozen=True)
+class BestScores:
+    """Keeps the scores of a validation set after each tree that makes it better, so that they need no second pass."""
+
+    valid: ForestValidation
+    monitor: Monitor
+
+    def __call__(self, state: Rounds) -> None:
+        if self.monitor.best_step == state.step:
+            self.valid.keep_scores()
+
+
 def warn_of_ties(valid: ForestValidation, trees: Sequence[Tree], metric: Metric) -> None:
     """Warn if the metric of a forest is high because the input order of equal scores is a good one.
 
     Lists that are sorted by label then look perfect where a forest cannot tell their documents apart, and early
-    stopping keeps such a forest. A metric of the user has no other orders.
+    stopping keeps such a forest.
     """
-    if metric.ties != "order" or not known_metric(metric.name).mean_ties:
-        return
     orders = [metric, replace(metric, ties="mean"), replace(metric, ties="worst")]
     try:
         values = valid.measure_again(trees, orders)

@@ -23,7 +23,7 @@ from ranksieve.boosting.position_bias import PositionBiases, count_positions, le
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections.fields import Minimum
-from ranksieve.boosting.tied_scores import warn_of_ties
+from ranksieve.boosting.tied_scores import BestScores, depends_on_input_order, warn_of_ties
 from ranksieve.boosting.training_rows import TrainingLists
 from ranksieve.boosting.tree import Tree, to_forest
 from ranksieve.data.bin_store import BinStore
@@ -123,6 +123,9 @@ class BoostingRun:
         if self.base.ranks:
             monitor.measure_base(self.state)
         after_tree: list[Callable[[State[Any]], None]] = [monitor]
+        warns_of_ties = self.job.warns_of_ties and self.valid_sets and depends_on_input_order(monitor.metric)
+        if warns_of_ties and params.early_stopping:
+            after_tree.append(BestScores(self.valid_sets[0], monitor))
         if counter is not None:
             after_tree.append(counter)
         checkpointer = self._checkpointer(monitor)
@@ -138,7 +141,7 @@ class BoostingRun:
                 raise InterruptedTraining(self._model(monitor)) from None
             raise
         model = self._model(monitor)
-        if self.valid_sets:
+        if warns_of_ties:
             try:
                 warn_of_ties(self.valid_sets[0], self._kept_trees(monitor), monitor.metric)
             except KeyboardInterrupt:

@@ -50,6 +50,10 @@ class RemoteValidationSet:
         values = [report.values[self.name] for report in reports if self.name in report.values]
         return defined_mean(np.concatenate(values), self.weights, metric, self.name)
 
+    def keep_scores(self) -> None:
+        """See `ValidationSet.keep_scores`; the workers keep them when they get the next tree."""
+        self.pool.kept_set = self.name
+
     def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric]) -> list[np.ndarray]:
         """See `ValidationSet.measure_again`; the workers have the trees."""
         answers = self.pool.measure_again(self.name, len(trees), metrics)

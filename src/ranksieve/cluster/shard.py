@@ -158,12 +158,20 @@ class Shard:
         self._trees.append(tree)
         self._sums.discard_leaves()
 
-    def advance(self, trees: Sequence[Tree], biases: Sequence[np.ndarray], with_gradients: bool) -> ShardReport:
+    def advance(
+        self,
+        trees: Sequence[Tree],
+        biases: Sequence[np.ndarray],
+        with_gradients: bool,
+        kept_set: str | None = None,
+    ) -> ShardReport:
         """Add new trees and the biases of positions after each; returns the metric on the validation queries.
 
-        If wanted, also gradients for the next tree.
+        If wanted, also gradients for the next tree. The scores of `kept_set` are kept before that.
         """
         with NUMBA_LOCK, using_threads(self._threads):
+            for one in (one for one in self._valid_sets if one.name == kept_set):
+                one.keep_scores()
             if not self._trees and len(biases) > len(trees):  # the first ones
                 self._set_biases(biases[:1])
                 biases = biases[1:]
@@ -186,9 +194,8 @@ class Shard:
     def measure_again(self, name: str, n_trees: int, metrics: Sequence[Metric]) -> list[np.ndarray] | None:
         """Metrics of the queries of a validation set under the first trees; None where there are none here."""
         with NUMBA_LOCK, using_threads(self._threads):
-            for again in (one.restarted() for one in self._valid_sets if one.name == name):
-                trees, highest = self._trees[:n_trees], self._config.highest[name]
-                return [again.per_query(trees, metric, highest) for metric in metrics]
+            for one in (one for one in self._valid_sets if one.name == name):
+                return one.measure_again(self._trees[:n_trees], metrics, self._config.highest[name])
         return None
 
     def update_scores(self) -> None:

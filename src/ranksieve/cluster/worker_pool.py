@@ -65,6 +65,7 @@ class WorkerPool:
         self.trees: list[Tree] = []
         self.biases: list[np.ndarray] = []  # of positions: before the first tree and after each
         self._n_biases = 0  # that every shard has
+        self.kept_set: str | None = None  # the validation set whose scores are kept before the next tree
         self.keep_rows: Callable[[list[ShardReport]], None] = lambda reports: None  # called with new reports
         self._losses: dict[int, int] = {}  # workers that each shard has lost since the last tree
 
@@ -91,7 +92,8 @@ class WorkerPool:
         """The shards' reports for the trees so far; the shards are called once for each new tree."""
         if self._reports is None or self._n_sent < len(self.trees):
             new = self.trees[self._n_sent :], self.biases[self._n_biases :]
-            self._reports = self._call_all("advance", *new, with_gradients)
+            self._reports = self._call_all("advance", *new, with_gradients, self.kept_set)
+            self.kept_set = None
             self._n_sent, self._n_biases = len(self.trees), len(self.biases)
             self.keep_rows(self._reports)
             self._losses.clear()

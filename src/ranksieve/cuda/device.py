@@ -331,6 +331,11 @@ def overwrite(target: Any, values: np.ndarray) -> None:
     target.copy_to_device(np.ascontiguousarray(values), stream=0 if SIMULATED else stream())
 
 
+def copy_values(target: Any, source: Any) -> None:
+    """Copy an array on the device over another one there."""
+    target.copy_to_device(source, stream=0 if SIMULATED else stream())
+
+
 def pin(array: np.ndarray) -> Any:
     """Pin an array of the host for as long as the result lives; None where the system does not allow it."""
     if SIMULATED or not array.nbytes:

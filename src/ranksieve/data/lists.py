@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from ranksieve.dtypes import GRADE, LABEL, MAX_POSITION, OFFSET, POSITION
 from ranksieve.errors import DataError
 
+BLOCK_DOCS = 65_536  # documents of whole queries that are worked on together
 EXPECTED_POSITION = f"a rank from 1 to {MAX_POSITION}, or 0 for documents that were not shown"
 
 
@@ -54,6 +55,15 @@ class Lists:
         if self.weights is None:
             return None
         return np.add.reduceat(self.weights, self.offsets[:-1]) / self.sizes
+
+    def query_blocks(self) -> Iterator[tuple[int, int]]:
+        """Ranges of whole queries that have about `BLOCK_DOCS` documents, at least one query each."""
+        first = 0
+        while first < self.n_queries:
+            last = int(np.searchsorted(self.offsets, self.offsets[first] + BLOCK_DOCS, side="right")) - 1
+            last = max(last, first + 1)
+            yield first, last
+            first = last
 
     def small(self) -> Lists:
         """The same lists in less memory, if all labels are whole numbers up to 255."""

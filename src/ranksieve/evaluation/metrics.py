@@ -7,7 +7,7 @@ computes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -144,6 +144,11 @@ class Metric:
     def depends_on_top_k(self) -> bool:
         """True where the value depends on the k best-scored documents only, not on the order below them."""
         return self.k is not None and self.ties == "order" and known_metric(self.name).mean_ties
+
+    def with_highest(self, label: float) -> Metric:
+        """The metric of lists that are part of a set whose highest label is this one; ERR depends on it."""
+        depends = known_metric(self.name).gain is stop_chances and self.highest is None
+        return replace(self, highest=max(1.0, label)) if depends else self
 
     def per_query(self, labels: Any, scores: Any, offsets: Any) -> np.ndarray:
         """One number per query, whose documents are rows `offsets[q]:offsets[q + 1]`; NaN where it is left out."""

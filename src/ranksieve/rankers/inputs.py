@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from ranksieve.boosting.initial_scores import TRAIN
 from ranksieve.boosting.job import TrainingJob, named_sets, report_data
@@ -19,8 +17,6 @@ from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.model import Model
 from ranksieve.params import Params
-
-BLOCK_ROWS = 65_536  # rows of whole queries that are worked on together
 
 
 def training_set(job: TrainingJob) -> Dataset:
@@ -63,13 +59,3 @@ def measured(params: Params, model: Model, valid_sets: Sequence[tuple[str, Datas
     }
     first = next(iter(history.values()), None)
     return {"history": history, "best_score": None if first is None else first[str(metric)][0]}
-
-
-def query_blocks(lists: Lists) -> Iterator[tuple[int, int]]:
-    """Ranges of whole queries that hold about `BLOCK_ROWS` documents, at least one query each."""
-    first = 0
-    while first < lists.n_queries:
-        last = int(np.searchsorted(lists.offsets, lists.offsets[first] + BLOCK_ROWS, side="right")) - 1
-        last = max(last, first + 1)
-        yield first, last
-        first = last

@@ -17,7 +17,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.dtypes import SCORE
 from ranksieve.kernels.hinge import PARTS, block_curvature, block_hinge, grade_numbers
 from ranksieve.models.linear import Linear, Standard
-from ranksieve.rankers.inputs import measured, query_blocks, training_set, validation_sets
+from ranksieve.rankers.inputs import measured, training_set, validation_sets
 
 MAX_ITERATIONS = 100
 TOLERANCE = 1e-10  # the search ends when a full step would lower the objective by less than this share of it
@@ -42,7 +42,7 @@ class PairLoss:
     def _blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """Features, offsets, grades and weights of some lists at a time."""
         offsets = self._data.offsets
-        for first, last in query_blocks(self._data.lists):
+        for first, last in self._data.lists.query_blocks():
             start, stop = offsets[first], offsets[last]
             rows = self._data.rows(start, stop).view()
             rows.flags.writeable = False  # compiled once for both the user's array and a copy

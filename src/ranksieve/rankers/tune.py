@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import time
-import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from ranksieve.boosting.job import TrainingJob, named_sets, report_data
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import InterruptedTraining, InterruptedTuning, ParameterError, TiedScoresWarning, param
+from ranksieve.errors import InterruptedTraining, InterruptedTuning, ParameterError, param
 from ranksieve.forest.model import Model
 from ranksieve.parameter_table import RESOURCES, canonical, flag, table
 from ranksieve.params import Params
@@ -196,7 +195,14 @@ class _Search:
 
     def _job(self, values: Mapping[str, Any], callbacks: Sequence[Callable[[Any], None]]) -> TrainingJob:
         params = self._base.replace(**canonical(values)).load_files()
-        return TrainingJob(self._data, params, self._valid, callbacks=callbacks, missing=self._missing)
+        return TrainingJob(
+            self._data,
+            params,
+            self._valid,
+            callbacks=callbacks,
+            missing=self._missing,
+            warns_of_ties=self._n_done == 0,  # once is enough
+        )
 
     def _try(self, values: dict[str, Any], report: Report) -> float:
         def follow(record: Any) -> None:
@@ -207,10 +213,7 @@ class _Search:
             report(record)
 
         try:
-            with warnings.catch_warnings():
-                if self._n_done:  # once is enough
-                    warnings.simplefilter("ignore", TiedScoresWarning)
-                model = run(self._job(values, (follow,)))
+            model = run(self._job(values, (follow,)))
         except InterruptedTraining as stopped:
             if not self._cut:
                 raise

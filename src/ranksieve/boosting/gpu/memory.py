@@ -28,6 +28,7 @@ LOG = logging.getLogger("ranksieve")
 
 DOCUMENT_BYTES = 88  # scores, gains, weights, gradients, marks, and the numbers of rows
 SCORE_BYTES = 16  # of a document, for its score and its label
+KEPT_BYTES = 8  # more of a validation set: the scores under the trees that a model keeps
 UNKNOWN_SHARE = 0.25  # of the rows, where a rule of the user selects them
 
 
@@ -48,7 +49,9 @@ def needed_bytes(data: Binned, params: Params, *, is_trained_on: bool, in_place:
     part = min(part_rows(width), n_docs)  # as it is sent, and by columns
     needed = SCORE_BYTES * n_docs + part * width
     needed += bytes_needed(n_docs, width, layouts=1 + is_trained_on) if in_place else bytes_needed(part, width, 1)
-    if is_trained_on:
+    if not is_trained_on:
+        needed += KEPT_BYTES * n_docs
+    else:
         slots = params.leaves + MOST_AHEAD
         needed += n_docs * (DOCUMENT_BYTES + SPACE_BYTES) + 2 * 8 * CELLS * slots * n_groups_of(width)
         needed += bytes_needed(copied_rows(data, params), width, layouts=1)

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.callbacks import defined_mean
+from ranksieve.boosting.callbacks import defined_mean, measure_in_blocks
 from ranksieve.boosting.gpu.scores import GpuScores
 from ranksieve.boosting.gpu.selections import LIST_THREADS
 from ranksieve.boosting.loop import State
 from ranksieve.boosting.tree import Tree
 from ranksieve.cuda import ranking
-from ranksieve.cuda.device import CudaGraph, download, empty, upload
+from ranksieve.cuda.device import CudaGraph, copy_values, download, empty, upload
 from ranksieve.data.binned import Binned
+from ranksieve.dtypes import SCORE
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.evaluation.ranked_metric import RankedMetric
 
@@ -29,6 +30,7 @@ class GpuValidationSet:
     data: Binned
     scores: GpuScores
     start: float | np.ndarray = 0.0  # the scores before the first tree
+    _kept: tuple[int, Any] | None = None  # a number of trees, and the scores under them, on the device
     _ranked: dict[Metric, tuple[RankedMetric, Any]] = field(default_factory=dict)
 
     def measure(self, state: State, metric: Metric) -> float:
@@ -41,12 +43,25 @@ class GpuValidationSet:
         """Of the queries."""
         return self.data.lists.query_weights
 
+    def keep_scores(self) -> None:
+        """See `ValidationSet.keep_scores`."""
+        copy = empty(len(self.scores.values), SCORE) if self._kept is None else self._kept[1]
+        copy_values(copy, self.scores.values)
+        self._kept = self.scores.n_trees, copy
+
     def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric]) -> list[np.ndarray]:
         """See `ValidationSet.measure_again`."""
-        lists, again = self.data.lists, self.scores.restarted(self.start)
+        return measure_in_blocks(metrics, self.data.lists, self._scores_under(trees))
+
+    def _scores_under(self, trees: Sequence[Tree]) -> np.ndarray:
+        if self.scores.n_trees == len(trees):
+            return self.scores.all()
+        if self._kept is not None:
+            return download(self._kept[1])
+        again = self.scores.restarted(self.start)  # a resumed run whose best tree is an earlier one
         for tree in trees:
             again.add(tree)
-        return [metric.per_query(lists.labels, again.all(), lists.offsets) for metric in metrics]
+        return again.all()
 
     def _per_query(self, metric: Metric) -> np.ndarray:
         lists = self.data.lists
