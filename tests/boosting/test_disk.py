@@ -83,7 +83,7 @@ def test_trees_are_those_of_bins_in_memory(small_memory, data, params, room):
 @pytest.mark.parametrize("factor", [1.0, 0.5], ids=["grades", "fractions"])
 def test_functions_of_the_user_see_the_same_labels(small_memory, data, factor):
     """Labels of bins in a file take one byte where they can; what computes with them gets numbers as usual."""
-    lists = replace(data.lists, grades=(factor * data.labels).astype(np.float32))
+    lists = replace(data.lists, stored_labels=(factor * data.labels).astype(np.float32))
     data, seen = replace(data, lists=lists), []
 
     def selection(view):
@@ -332,7 +332,7 @@ def test_negatives_are_candidates_by_their_labels(small_memory, data):
 @pytest.mark.parametrize(("factor", "size"), [(1.0, 15), (0.5, 19)], ids=["grades", "fractions"])
 def test_a_document_takes_so_many_bytes(small_memory, data, factor, size):
     """A label takes one byte; 4 where labels are fractions, and one more that says whether it is 0."""
-    lists = replace(data.lists, grades=(factor * data.labels).astype(np.float32))
+    lists = replace(data.lists, stored_labels=(factor * data.labels).astype(np.float32))
     binned, kept = in_file(replace(data, lists=lists), MANY), []
 
     def selection(view):

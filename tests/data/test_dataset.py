@@ -162,8 +162,8 @@ def test_document_ids_are_one_per_row():
 )
 def test_labels_that_are_small_whole_numbers_take_a_byte(labels, size):
     lists = Lists(np.array(labels, np.float32), np.array([0, 1, 4]), np.arange(2)).small()
-    assert lists.grades.itemsize == size and lists.n_docs == 4
+    assert lists.stored_labels.itemsize == size and lists.n_docs == 4
     assert lists.labels.dtype == np.float32 and lists.labels.tolist() == np.array(labels, np.float32).tolist()
     taken = lists.take_rows(np.array([1, 3]))
-    assert taken.grades.itemsize == size and taken.labels.tolist() == lists.labels[[1, 3]].tolist()
+    assert taken.stored_labels.itemsize == size and taken.labels.tolist() == lists.labels[[1, 3]].tolist()
     assert (-lists.labels <= 0).all()  # bytes would wrap around

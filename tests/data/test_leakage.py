@@ -41,7 +41,7 @@ def test_the_order_of_documents_and_small_labels_do_not_matter():
         train.features[rows], train.labels[rows], np.repeat(train.query_ids, train.lists.sizes)
     )
     ids = [str(id) for id in train.query_ids]
-    assert train.lists.small().grades.dtype == np.uint8
+    assert train.lists.small().stored_labels.dtype == np.uint8
     assert same_labels(train.lists.small(), other.lists) == same_documents(train, other, ids) == ids
 
 

@@ -102,13 +102,13 @@ def measure_in_blocks(
 
     `highest` is that of `ValidationSet.per_query`.
     """
-    highest = max(highest, float(lists.grades.max()))
+    highest = max(highest, float(lists.stored_labels.max()))
     metrics = [metric.with_highest(highest) for metric in metrics]
     values = [np.empty(lists.n_queries) for _ in metrics]
     for first, last in lists.query_blocks():
         offsets = lists.offsets[first : last + 1]
         rows = slice(offsets[0], offsets[-1])
-        labels = lists.grades[rows].astype(LABEL)
+        labels = lists.stored_labels[rows].astype(LABEL)
         for metric, found in zip(metrics, values, strict=True):
             found[first:last] = metric.per_query(labels, scores[rows], offsets - offsets[0])
     return values

@@ -88,7 +88,7 @@ def _note_no_effect(lists: Lists, params: Params, callbacks: Sequence[Any]) -> N
             "documents get one score; lower min_docs"
         )
     if isinstance(rule, Minimum) and listener in callbacks:  # of interest to who watches, not in every log
-        most = int(np.add.reduceat(lists.grades == 0, lists.offsets[:-1], dtype=np.int64).max())
+        most = int(np.add.reduceat(lists.stored_labels == 0, lists.offsets[:-1], dtype=np.int64).max())
         if most <= rule.min_negatives:
             listener.note(
                 f"all lists have at most {counted(negative=most)}, and min_negatives={rule.min_negatives} selects all "

@@ -61,7 +61,7 @@ class TrainingRows:
     """
 
     rows: np.ndarray | None
-    grades: np.ndarray
+    stored_labels: np.ndarray
     offsets: np.ndarray
     weights: np.ndarray | None
     selected: Selected | None = None  # what the selection returned, where it is more than rows
@@ -70,7 +70,7 @@ class TrainingRows:
     @property
     def labels(self) -> np.ndarray:
         """The labels as numbers to compute with; see `Lists`."""
-        return self.grades.astype(LABEL, copy=False)
+        return self.stored_labels.astype(LABEL, copy=False)
 
     @property
     def full_lists(self) -> bool:
@@ -80,7 +80,7 @@ class TrainingRows:
     def of(cls, lists: Lists, selected: np.ndarray | Selected | None) -> TrainingRows:
         """The rows that a selection returned, checked."""
         if selected is None:
-            return cls(None, lists.grades, lists.offsets, lists.weights)
+            return cls(None, lists.stored_labels, lists.offsets, lists.weights)
         more = selected if isinstance(selected, Selected) else None
         rows = _checked_rows(selected.rows if isinstance(selected, Selected) else selected, lists.n_docs)
         offsets = np.searchsorted(rows, lists.offsets).astype(np.int64)
@@ -88,7 +88,7 @@ class TrainingRows:
         if more is not None and more.weights is not None:
             own = _checked_weights(more.weights, more.rows, rows)
             weights = own if weights is None else weights * own
-        return cls(rows, lists.grades[rows], offsets, weights, more)
+        return cls(rows, lists.stored_labels[rows], offsets, weights, more)
 
 
 def _checked_weights(weights: np.ndarray, given: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -234,7 +234,7 @@ class TrainingLists:
 
     def __post_init__(self) -> None:
         if np.isnan(self.highest_grade):
-            self.highest_grade = highest_grade(self.lists.grades)
+            self.highest_grade = highest_grade(self.lists.stored_labels)
 
     @cached_property
     def negatives(self) -> Negatives:
@@ -306,12 +306,12 @@ class TrainingLists:
     def _derivatives(self, rows: TrainingRows, scores: np.ndarray, step: int) -> Gradients:
         """What the objective returns, checked, as float64."""
         objective: Objective = self.params.objective_rule
-        n_docs = len(rows.grades)
+        n_docs = len(rows.stored_labels)
         if self.biases is not None:
             scores = scores + self.biases[self._positions(rows.rows)]
         if dataclasses.is_dataclass(type(objective)):
             is_own = type(objective).__module__.startswith("ranksieve.")
-            given = (rows.grades, scores) if is_own else (rows.labels, scores.copy())
+            given = (rows.stored_labels, scores) if is_own else (rows.labels, scores.copy())
             grad, hess = objective(
                 ObjectiveView(
                     *given, rows.offsets, rows.rows, step, self.params.seed, self.metric, self.highest_grade,

@@ -131,7 +131,7 @@ def page_lists(
     if weights is not None:
         weights = weights[kept] / max(float(weights[kept].mean()), 1e-300)
     lists = Lists(
-        grades=labels[kept],
+        stored_labels=labels[kept],
         offsets=starts_of(sizes),
         query_ids=numbers,
         doc_ids=log.doc_ids[log.documents[kept]],
@@ -179,7 +179,7 @@ def rated_lists(log: ClickLog, dataset: Dataset, propensities: Propensities, *, 
     rows = np.flatnonzero(exposure)
     rates, weights = np.minimum(rates[rows] / exposure[rows], 1.0), exposure[rows] / (balance + exposure[rows])
     lists = dataset.lists.take_rows(rows)
-    lists = replace(lists, grades=rates.astype(LABEL), weights=weights, positions=None)
+    lists = replace(lists, stored_labels=rates.astype(LABEL), weights=weights, positions=None)
     return dataset.with_rows(lists, rows)
 
 
@@ -243,7 +243,7 @@ def judged_lists(
     if others:
         chosen = np.repeat(np.logical_or.reduceat(chosen, dataset.offsets[:-1]), dataset.lists.sizes)
     rows = np.flatnonzero(chosen)
-    lists = replace(dataset.lists.take_rows(rows), grades=values[rows], weights=None)
+    lists = replace(dataset.lists.take_rows(rows), stored_labels=values[rows], weights=None)
     if weights == "confidence":
         lists = replace(lists, weights=confidence[rows])
     elif weights == "ideal":

@@ -230,8 +230,8 @@ class BinStore:
         self._in_files += n_docs
         self._doc_bytes += n_docs * (self._per_doc + TOP_BYTES * beside)
         self._column_bytes += sum(column.nbytes for column in columns if column is not None)
-        self._column_bytes += lists.n_docs if lists.grades.dtype == GRADE else lists.n_docs * LABEL_BYTES
-        self._column_bytes += POSITIVE_BYTES * int(np.count_nonzero(lists.grades))
+        self._column_bytes += lists.n_docs if lists.stored_labels.dtype == GRADE else lists.n_docs * LABEL_BYTES
+        self._column_bytes += POSITIVE_BYTES * int(np.count_nonzero(lists.stored_labels))
         if not (self.keep if keep is None else keep):
             stored.file.remove()
         return stored

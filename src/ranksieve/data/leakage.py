@@ -38,7 +38,7 @@ def same_labels(train: Lists, other: Lists) -> list[str]:
 
 def _labels(lists: Lists, query: int) -> np.ndarray:
     """The labels of a query, sorted."""
-    return np.sort(lists.grades[lists.offsets[query] : lists.offsets[query + 1]])
+    return np.sort(lists.stored_labels[lists.offsets[query] : lists.offsets[query + 1]])
 
 
 def same_documents(train: Dataset | Source, other: Dataset | Source, queries: Sequence[str]) -> list[str]:

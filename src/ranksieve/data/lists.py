@@ -20,11 +20,13 @@ class Lists:
     """The documents of queries without their features: query q owns rows `offsets[q]:offsets[q + 1]`.
 
     If rows had to be regrouped by query, `order[i]` is the user's row of row i; else it is None. `positions` are the
-    ranks, from 1, at which documents were shown where labels are clicks; 0 for documents that were not. `grades` are
-    the labels, of one byte each in `small` lists.
+    ranks, from 1, at which documents were shown where labels are clicks; 0 for documents that were not.
+
+    `labels` are always float32. `stored_labels` are the same numbers as they are kept, which `small` lists do in one
+    byte each: code that only compares labels reads these, and needs no copy.
     """
 
-    grades: np.ndarray
+    stored_labels: np.ndarray
     offsets: np.ndarray
     query_ids: np.ndarray
     doc_ids: np.ndarray | None = None
@@ -34,12 +36,12 @@ class Lists:
 
     @property
     def labels(self) -> np.ndarray:
-        """The label of each document; a new array where lists are small."""
-        return self.grades.astype(LABEL, copy=False)
+        """The label of each document as float32; a new array where lists are small."""
+        return self.stored_labels.astype(LABEL, copy=False)
 
     @property
     def n_docs(self) -> int:
-        return len(self.grades)
+        return len(self.stored_labels)
 
     @property
     def n_queries(self) -> int:
@@ -67,10 +69,10 @@ class Lists:
 
     def small(self) -> Lists:
         """The same lists in less memory, if all labels are whole numbers up to 255."""
-        if self.grades.max(initial=0) > np.iinfo(GRADE).max:
+        if self.stored_labels.max(initial=0) > np.iinfo(GRADE).max:
             return self
-        grades = self.grades.astype(GRADE)
-        return replace(self, grades=grades) if np.array_equal(grades, self.grades) else self
+        grades = self.stored_labels.astype(GRADE)
+        return replace(self, stored_labels=grades) if np.array_equal(grades, self.stored_labels) else self
 
     def to_user_order(self, values: np.ndarray) -> np.ndarray:
         """Values of the rows, in the order in which the user gave the rows."""
@@ -94,7 +96,7 @@ class Lists:
 
     def _subset(self, rows: np.ndarray, queries: np.ndarray, offsets: np.ndarray) -> Lists:
         return Lists(
-            grades=self.grades[rows],
+            stored_labels=self.stored_labels[rows],
             offsets=offsets,
             query_ids=self.query_ids[queries],
             doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
@@ -245,7 +247,7 @@ def list_facts(lists: Lists, n_features: int) -> list[tuple[str, str]]:
     """The size of a data set, in words."""
     if not lists.n_docs:
         return [("documents", "0"), ("features", f"{n_features:,}")]
-    sizes, positives = lists.sizes, np.add.reduceat(lists.grades > 0, lists.offsets[:-1])
+    sizes, positives = lists.sizes, np.add.reduceat(lists.stored_labels > 0, lists.offsets[:-1])
     return [
         ("documents", f"{lists.n_docs:,}"),
         ("queries", f"{lists.n_queries:,}, {np.count_nonzero(positives == 0):,} of them without positives"),

@@ -30,11 +30,11 @@ class Negatives:
 
     @cached_property
     def positives(self) -> np.ndarray:
-        return np.flatnonzero(self._lists.grades).astype(ROW)
+        return np.flatnonzero(self._lists.stored_labels).astype(ROW)
 
     @cached_property
     def rows(self) -> np.ndarray:
-        grades = self._lists.grades
+        grades = self._lists.stored_labels
         rows, end = np.empty(len(grades) - np.count_nonzero(grades), ROW), 0
         for start in range(0, len(grades), PART_ROWS):  # of 64-bit numbers there are never many
             found = np.flatnonzero(grades[start : start + PART_ROWS] == 0)
@@ -45,7 +45,7 @@ class Negatives:
     @cached_property
     def marks(self) -> np.ndarray:
         """A byte for each document, 0 for negatives; the labels themselves where they are as small."""
-        return marks_of(self._lists.grades)
+        return marks_of(self._lists.stored_labels)
 
     @cached_property
     def offsets(self) -> np.ndarray:

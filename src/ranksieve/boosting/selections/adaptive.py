@@ -77,7 +77,7 @@ def next_counts(learned: np.ndarray, selected: np.ndarray) -> np.ndarray:
 def _learned(view: View, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Per query: negatives selected last that now score below the threshold, and all that were selected."""
     assert view.last is not None
-    selected = view.last[view.lists.grades[view.last] == 0]
+    selected = view.last[view.lists.stored_labels[view.last] == 0]
     query = np.searchsorted(view.lists.offsets, selected, side="right") - 1
     below = view.scores.at(selected) < thresholds[query]
     n = view.lists.n_queries
