@@ -38,7 +38,7 @@ class StoredBins:
     def from_arrays(cls, file: BinFile, note: dict[str, Any], arrays: dict[str, np.ndarray], source: str) -> StoredBins:
         """What `to_arrays` has stored."""
         columns = {item.name: arrays.get(item.name) for item in fields(Lists)}
-        columns["grades"] = arrays["labels"]
+        columns["stored_labels"] = arrays["labels"]
         if arrays["query_ids"].dtype.kind == "U":
             columns["query_ids"] = arrays["query_ids"].astype(object)
         lists = Lists(**columns)  # type: ignore[arg-type]
@@ -52,7 +52,9 @@ def to_arrays(
     key: str | None, lists: Lists, binning: Binning, info: FeatureInfo
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The note and the arrays of a bin file."""
-    columns = {item.name: getattr(lists, item.name) for item in fields(lists) if item.name not in ("grades", "doc_ids")}
+    columns = {
+        item.name: getattr(lists, item.name) for item in fields(lists) if item.name not in ("stored_labels", "doc_ids")
+    }
     arrays = {name: column for name, column in {"labels": lists.labels, **columns}.items() if column is not None}
     if lists.query_ids.dtype == object:
         arrays["query_ids"] = lists.query_ids.astype(str)
