@@ -17,7 +17,7 @@ from ranksieve.data.lists import starts_of
 from ranksieve.dtypes import LABEL, OFFSET, ROW, SCORE
 from ranksieve.errors import DataError, param
 from ranksieve.kernels import metrics as kernels
-from ranksieve.kernels.crossings import PRECISION, RECIPROCAL, STOPPING, WEIGHTED
+from ranksieve.kernels.metrics import PRECISION, RECIPROCAL, STOPPING, WEIGHTED
 
 if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric
@@ -204,9 +204,9 @@ def depth_of(metric: Metric, offsets: np.ndarray) -> int:
     return int(counts_of(metric, offsets).max(initial=0))
 
 
-def weighted_sums(gains: np.ndarray, bounds: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def weighted_gains(gains: np.ndarray, bounds: np.ndarray, weights: np.ndarray) -> np.ndarray:
     out = np.empty(len(bounds) - 1)
-    kernels.weighted_sums(gains, bounds, weights, out)
+    kernels.weighted_gains(gains, bounds, weights, out)
     return out
 
 
@@ -249,17 +249,10 @@ def sums_of(metric: Metric, ranking: Ranking, weights: np.ndarray) -> np.ndarray
     """The sums over ranks, before they are normalised; `weights` are those of `rank_weights`."""
     kind = METRICS[metric.name].kind
     if kind == WEIGHTED:
-        return weighted_sums(ranking.gains, ranking.bounds, weights)
+        return weighted_gains(ranking.gains, ranking.bounds, weights)
     out = np.empty(len(ranking.bounds) - 1)
-    _SUMS[kind](ranking.gains, ranking.ends, ranking.bounds, metric.k or WHOLE_LIST, out)
+    kernels.expected_sums(kind, ranking.gains, ranking.ends, ranking.bounds, metric.k or WHOLE_LIST, out)
     return out
-
-
-_SUMS = {
-    PRECISION: kernels.precision_sums,
-    RECIPROCAL: kernels.reciprocal_ranks,
-    STOPPING: kernels.expected_reciprocal_ranks,
-}
 
 
 def _average_ndcg(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -295,7 +288,7 @@ def _geometric(metric: Metric, ranks: np.ndarray) -> np.ndarray:
 
 def _ideal(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """The sum in the best order."""
-    return weighted_sums(*ideal_gains(metric, labels, offsets), rank_weights(metric, offsets))
+    return weighted_gains(*ideal_gains(metric, labels, offsets), rank_weights(metric, offsets))
 
 
 def _positives(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -13,20 +13,14 @@ is overdue is made immediately.
 import numpy as np
 
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.metrics import expected_reciprocal_rank, precision_sum, reciprocal_rank
-
-WEIGHTED, PRECISION, RECIPROCAL, STOPPING = 0, 1, 2, 3  # the kinds of metrics
+from ranksieve.kernels.metrics import WEIGHTED, expected_sum
 
 
 @njit(cache=True, nogil=True)
-def value_of(kind, gains, ends, k, weights):
+def metric_value(kind, gains, ends, k, weights):
     """A metric of gains in rank order, cut at k; `ends` are the ends of tied groups, as in `kernels.metrics`."""
-    if kind == PRECISION:
-        return precision_sum(gains, ends, k)
-    if kind == RECIPROCAL:
-        return reciprocal_rank(gains, ends, k)
-    if kind == STOPPING:
-        return expected_reciprocal_rank(gains, ends, k)
+    if kind != WEIGHTED:
+        return expected_sum(kind, gains, ends, k)
     total = 0.0
     depth = min(k, len(gains))
     i = 0
@@ -142,7 +136,7 @@ def sweep_query(intercepts, slopes, gains, low, high, k, kind, weights, times, d
     entering, entry = first_from_below(intercepts, slopes, inside, depth - 1)
     ranked, ends = np.empty(len(gains)), np.empty(len(gains), np.int64)
     n = ranked_gains(ranking[:depth], starts, gains, ranked, ends)
-    first = value = value_of(kind, ranked[:n], ends[:n], k, weights)
+    first = value = metric_value(kind, ranked[:n], ends[:n], k, weights)
     now = low
     while True:
         i = int(np.argmin(when[:depth]))
@@ -172,7 +166,7 @@ def sweep_query(intercepts, slopes, gains, low, high, k, kind, weights, times, d
         if common[lower] == common[upper]:
             continue
         n = ranked_gains(ranking[:depth], starts, gains, ranked, ends)
-        changed = value_of(kind, ranked[:n], ends[:n], k, weights)
+        changed = metric_value(kind, ranked[:n], ends[:n], k, weights)
         if changed != value:
             if n_events == len(times):
                 times = np.concatenate((times, np.empty_like(times)))

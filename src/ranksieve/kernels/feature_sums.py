@@ -9,7 +9,7 @@ SHARE = 1024  # documents a thread takes at a time
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def weighted_sums(values, row_step, column_step, n_docs, features, means, weights, biases, out):
+def feature_sums(values, row_step, column_step, n_docs, features, means, weights, biases, out):
     """`out[i] = biases + Σ_f (x[i, features[f]] - means[f]) · weights[f]`; a missing value counts as the mean.
 
     `values` is flat: document i has feature f at `values[i * row_step + f * column_step]`. Every document is summed on

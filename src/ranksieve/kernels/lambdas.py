@@ -12,10 +12,10 @@ import math
 import numpy as np
 
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.metrics import top_k, weighted_sums
+from ranksieve.kernels.metrics import PRECISION, RECIPROCAL, STOPPING, WEIGHTED, top_k, weighted_gains
 from ranksieve.kernels.parallel import run_parts
 
-NDCG, PRECISION, RECIPROCAL, STOPPING = 0, 1, 2, 3  # the metrics: NDCG, MAP, MRR, ERR
+NDCG = WEIGHTED  # the other kinds are MAP, MRR and ERR
 FURTHEST = 700.0  # exp of a larger difference is no number
 
 
@@ -222,7 +222,7 @@ def all_ideals(kind: int, gains: np.ndarray, offsets: np.ndarray, by_rank: np.nd
     if kind == NDCG:
         query = np.repeat(np.arange(len(ideals)), np.diff(bounds))
         best_first = positives[np.lexsort((-gains[positives], query))]
-        weighted_sums(gains[best_first], bounds, by_rank, ideals)
+        weighted_gains(gains[best_first], bounds, by_rank, ideals)
     elif kind == PRECISION:
         ideals[:] = np.diff(bounds)
     return ideals

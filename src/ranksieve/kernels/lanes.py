@@ -122,14 +122,21 @@ def splat_numbers(typing, value):
     return NUMBERS(types.int32), code
 
 
-@intrinsic
-def add_bytes(typing, left, right):
-    """Sums modulo 256."""
+def _operation(lanes: Lanes, name: str) -> Any:
+    def operate(typing, left, right):
+        """One operation of LLVM on the elements of two registers."""
 
-    def code(context, builder, signature, arguments):
-        return builder.add(*arguments)
+        def code(context, builder, signature, arguments):
+            return getattr(builder, name)(*arguments)
 
-    return BYTES(BYTES, BYTES), code
+        return lanes(lanes, lanes), code
+
+    return intrinsic(operate)
+
+
+add_bytes = _operation(BYTES, "add")  # modulo 256
+add_words = _operation(WORDS, "add")  # modulo 2^64
+xor_words = _operation(WORDS, "xor")
 
 
 @intrinsic
@@ -166,16 +173,6 @@ def no_words(typing):
 
 
 @intrinsic
-def xor_words(typing, left, right):
-    """Bits set in exactly one of two."""
-
-    def code(context, builder, signature, arguments):
-        return builder.xor(*arguments)
-
-    return WORDS(WORDS, WORDS), code
-
-
-@intrinsic
 def and_or_words(typing, left, right, more):
     """`(left & right) | more`, one instruction."""
 
@@ -184,16 +181,6 @@ def and_or_words(typing, left, right, more):
         return builder.or_(builder.and_(left, right), more)
 
     return WORDS(WORDS, WORDS, WORDS), code
-
-
-@intrinsic
-def add_words(typing, left, right):
-    """Sums modulo 2^64."""
-
-    def code(context, builder, signature, arguments):
-        return builder.add(*arguments)
-
-    return WORDS(WORDS, WORDS), code
 
 
 @intrinsic

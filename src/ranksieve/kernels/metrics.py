@@ -14,6 +14,7 @@ import numpy as np
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 
+WEIGHTED, PRECISION, RECIPROCAL, STOPPING = 0, 1, 2, 3  # the kinds of metrics
 SHORT = 16  # rows that are sorted by insertion
 
 
@@ -168,7 +169,7 @@ def label_facts(labels, offsets, out_positives, out_one_label):
 
 
 @njit(cache=True)
-def weighted_sums(gains, bounds, weights, out):
+def weighted_gains(gains, bounds, weights, out):
     """Per query the sum of gain times the weight of its rank; ranks beyond the weights count nothing."""
     for q in range(len(bounds) - 1):
         total = 0.0
@@ -224,13 +225,6 @@ def precision_sum(gains, ends, k):
 
 
 @njit(cache=True)
-def precision_sums(gains, ends, bounds, k, out):
-    for q in range(len(out)):
-        start, stop = bounds[q], bounds[q + 1]
-        out[q] = precision_sum(gains[start:stop], ends[start:stop], k)
-
-
-@njit(cache=True)
 def reciprocal_rank(gains, ends, k):
     """Expected 1 / (rank of the first positive) of one query, 0 where no positive stands in the first k ranks."""
     depth = min(k, len(gains))
@@ -247,13 +241,6 @@ def reciprocal_rank(gains, ends, k):
             return total
         i = end
     return 0.0
-
-
-@njit(cache=True)
-def reciprocal_ranks(gains, ends, bounds, k, out):
-    for q in range(len(out)):
-        start, stop = bounds[q], bounds[q + 1]
-        out[q] = reciprocal_rank(gains[start:stop], ends[start:stop], k)
 
 
 @njit(cache=True)
@@ -296,7 +283,17 @@ def expected_reciprocal_rank(stops, ends, k):
 
 
 @njit(cache=True)
-def expected_reciprocal_ranks(stops, ends, bounds, k, out):
+def expected_sum(kind, gains, ends, k):
+    """The sum over ranks of one query, of a metric that is not `WEIGHTED`."""
+    if kind == PRECISION:
+        return precision_sum(gains, ends, k)
+    if kind == RECIPROCAL:
+        return reciprocal_rank(gains, ends, k)
+    return expected_reciprocal_rank(gains, ends, k)
+
+
+@njit(cache=True)
+def expected_sums(kind, gains, ends, bounds, k, out):
     for q in range(len(out)):
         start, stop = bounds[q], bounds[q + 1]
-        out[q] = expected_reciprocal_rank(stops[start:stop], ends[start:stop], k)
+        out[q] = expected_sum(kind, gains[start:stop], ends[start:stop], k)

@@ -163,7 +163,7 @@ def scratch(trees):
 
 
 @njit(cache=True, nogil=True)
-def find_leaves(levels, starts, t, n_trees, n_groups, room, wide, bits, beyond, number, leaf, upper):
+def exit_leaves(levels, starts, t, n_trees, n_groups, room, wide, bits, beyond, number, leaf, upper):
     """Leaf numbers of trees t..t + n_trees - 1, whose lines were run: lower and, where `wide`, upper bytes."""
     for k in range(n_trees):
         n_bits, n_leaves = np.int64(levels[t + k, 0]), starts[t + k + 1] - starts[t + k]
@@ -195,7 +195,7 @@ def evaluate_together(lines, line_starts, levels, starts, t, n_groups, wide, bit
     room = WORDS_PER_ROW * rows_per_tree(starts)
     clear_ends(starts, t, n_trees, room, beyond)
     run_lines(lines, line_starts[group], line_starts[group + 1], bits, beyond)
-    find_leaves(levels, starts, t, n_trees, n_groups, room, wide, bits, beyond, number, leaf, upper)
+    exit_leaves(levels, starts, t, n_trees, n_groups, room, wide, bits, beyond, number, leaf, upper)
     return n_trees
 
 

@@ -18,7 +18,7 @@ from ranksieve.forest.matrix import matrices
 from ranksieve.forest.model import Model, TrainedModel
 from ranksieve.forest.scorer import in_user_order
 from ranksieve.forest.summary import WEIGHT, Summary
-from ranksieve.kernels.weighted_sums import weighted_sums
+from ranksieve.kernels.feature_sums import feature_sums
 from ranksieve.text_formats import counted
 from ranksieve.threads import using_threads
 
@@ -138,6 +138,6 @@ def first_layer(
     start = 0
     with using_threads(threads):
         for values, row_step, column_step, _, n in parts:
-            weighted_sums(values, row_step, column_step, n, used, means, weights, biases, sums[start : start + n])
+            feature_sums(values, row_step, column_step, n, used, means, weights, biases, sums[start : start + n])
             start += n
     return in_user_order(X, sums)

@@ -16,7 +16,7 @@ from ranksieve.errors import DataError
 from ranksieve.evaluation.metric_table import METRICS, count_positives, norms, rank_weights
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.kernels import pruning as kernels
-from ranksieve.kernels.crossings import PRECISION, STOPPING, WEIGHTED
+from ranksieve.kernels.metrics import PRECISION, STOPPING, WEIGHTED
 
 STEP = 2.0**-40
 LARGEST_TABLE = 1 << 24  # terms; lists that need a larger table are measured without one, which is slower
