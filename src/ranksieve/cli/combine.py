@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ranksieve.cli.command import takes_options
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
 from ranksieve.cli.files import check_model_file, reads_data, save_model
 from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Threads, read_weights
@@ -21,52 +23,59 @@ if TYPE_CHECKING:
 DATA = typer.Option("--data", "-d", help="Labelled data on which the weights are optimized.")
 
 
-@reads_data("data")
-def combine(
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model file.")],
-    out: OutModel,
+@dataclass(frozen=True, kw_only=True)
+class CombineArguments:
+    """Arguments and options of `ranksieve combine`."""
+
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model file.")]
+    out: OutModel
     data: Annotated[
         Path | None,
         typer.Option("--data", "-d", help="Labelled data on which the weights of two models are optimized."),
-    ] = None,
+    ] = None
     weights: Annotated[
         str | None,
         typer.Option(metavar="WEIGHTS", help="Weights without --data, such as 0.5,0.3,0.2.", show_default="1/n each"),
-    ] = None,
-    metric: Metric = "ndcg@10",
+    ] = None
+    metric: Metric = "ndcg@10"
     form: Annotated[
         str, typer.Option(metavar="convex|additive", help="convex: (1 - α) A + α B; additive: A + α B.")
-    ] = "convex",
+    ] = "convex"
     range: Annotated[
         tuple[float, float] | None,
         typer.Option(metavar="LOW HIGH", help="Smallest and largest α.", show_default="0 1, or 0.1 5 for additive"),
-    ] = None,
-    curve: Annotated[Path | None, typer.Option(help="TSV file to write: the metric at every α.")] = None,
-    threads: Threads = 0,
-    missing: MissingAsTrained = None,
-) -> None:
+    ] = None
+    curve: Annotated[Path | None, typer.Option(help="TSV file to write: the metric at every α.")] = None
+    threads: Threads = 0
+    missing: MissingAsTrained = None
+
+
+@reads_data("data")
+@takes_options
+def combine(given: CombineArguments) -> None:
     """Combine models into one: their mean, or with --data the exact best weighted sum of two.
 
     The result is one forest if all models are forests. Documents with equal scores count by the mean over their orders.
     """
+    models, out, data = given.models, given.out, given.data
     check_model_file(out, *models, data)
-    if curve is not None:
-        check_writable(curve, *models, data)
+    if given.curve is not None:
+        check_writable(given.curve, *models, data)
     if data is None:
-        if curve is not None or range is not None:
+        if given.curve is not None or given.range is not None:
             raise ParameterError("--curve and --range need --data")
-        _mean(models, out, weights, missing)
+        _mean(models, out, given.weights, given.missing)
         return
-    if len(models) != 2 or weights is not None:
+    if len(models) != 2 or given.weights is not None:
         raise ParameterError("--data optimizes the weights of two models; for more use ranksieve interpolate")
     from ranksieve.rankers.combination import combine as find
     from ranksieve.threads import using_threads
 
-    (a, b), scored = _scored(models, data, missing, threads)
-    with using_threads(threads or None):
+    (a, b), scored = _scored(models, data, given.missing, given.threads)
+    with using_threads(given.threads or None):
         scores_a, scores_b = scored.scores.values()
-        found = find(scores_a, scores_b, scored.lists, metric, form=form, range=range)
-    model = found.model(a, b, missing=missing)
+        found = find(scores_a, scores_b, scored.lists, given.metric, form=given.form, range=given.range)
+    model = found.model(a, b, missing=given.missing)
     save_model(model, out)
     weights = " and ".join(f"{weight:.6g}" for weight in found.weights)
     ends = ", ".join(f"{value:.4f} at α = {place:g}" for place, value in _ends(found.curve))
@@ -78,9 +87,9 @@ def combine(
             ("conventions", found.metric.describe()),
         ]
     )
-    if curve is not None:
-        _write_curve(found.curve, curve)
-        show_facts([("curve", f"{curve}, {counted(interval=len(found.curve.values))}")])
+    if given.curve is not None:
+        _write_curve(found.curve, given.curve)
+        show_facts([("curve", f"{given.curve}, {counted(interval=len(found.curve.values))}")])
 
 
 @reads_data("data")

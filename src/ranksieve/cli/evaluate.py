@@ -177,42 +177,42 @@ def write_per_query(result: Evaluation, path: Path) -> None:
                 print(query, name, *(f"{number:.6g}" for number in numbers), sep="\t", file=file)
 
 
-@reads_data("data")
-@with_params({"Training parameters": table})
-def cv(
-    context: typer.Context,
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with labels.")],
-    folds: Annotated[int, typer.Option(min=3, help="Number of folds.")] = 5,
-    measure: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METRIC", help="Metric to report.", show_default="that of --metric"),
-    ] = None,
+@dataclass(frozen=True, kw_only=True)
+class CrossValidationArguments:
+    """Arguments and options of `ranksieve cv`, besides the parameters of training."""
+
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with labels.")]
+    folds: int = option(5, "Number of folds.", min=3)
+    measure: list[str] | None = option(None, "Metric to report.", metavar="METRIC", show_default="that of --metric")
     out: Annotated[
         Path | None, out_option("Folder for the models, fold1.txt, …; without it, none are kept.", metavar="DIR")
-    ] = None,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Folds to train at the same time, in processes that share --threads and --memory; 0: as many "
-            "as cores and free memory allow.",
-        ),
-    ] = 0,
-    per_query: PerQuery = None,
-    params: ParamsFile = None,
-    missing: Missing = "zero",
-    quiet: Quiet = False,
-) -> None:  # fmt: skip
+    ] = None
+    jobs: int = option(
+        0,
+        "Folds to train at the same time, in processes that share --threads and --memory; 0: as many as cores and free "
+        "memory allow.", min=0,
+    )  # fmt: skip
+    per_query: PerQuery = None
+    params: ParamsFile = None
+    missing: Missing = "zero"
+    quiet: Quiet = False
+
+
+@reads_data("data")
+@with_params({"Training parameters": table})
+@takes_options
+def cv(context: typer.Context, given: CrossValidationArguments) -> None:
     """Cross-validate by query: train a model per fold and measure it on the queries it has not seen.
 
     A fold's model is trained on all folds but two: one validates, for early stopping, and one tests. The folds are
     those of 'ranksieve split --folds' with the same --seed.
     """
-    chosen = chosen_params(context, params)
+    chosen = chosen_params(context, given.params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
-    data = with_categories(data, context.params["categorical"])
-    if per_query is not None:
-        check_writable(per_query, data, params)
-    files = _model_files(out, folds, chosen.algo in FORESTS, data, params)
+    data = with_categories(given.data, context.params["categorical"])
+    if given.per_query is not None:
+        check_writable(given.per_query, data, given.params)
+    files = _model_files(given.out, given.folds, chosen.algo in FORESTS, data, given.params)
     from ranksieve.boosting.job import TrainingJob
     from ranksieve.cli.compiling import TRAINING, compile_tasks
     from ranksieve.data.read import read
@@ -222,25 +222,25 @@ def cv(
     from ranksieve.rankers.train import check_extra
 
     check_extra(chosen.algo)
-    wanted = wanted_metrics(measure) if measure else (metric_of(chosen),)
+    wanted = wanted_metrics(given.measure) if given.measure else (metric_of(chosen),)
     job = TrainingJob(read(data, missing=missing), chosen, missing=missing)
     if chosen.algo in FORESTS and chosen.device != "cuda":
-        compile_tasks(TRAINING, quiet=quiet)
+        compile_tasks(TRAINING, quiet=given.quiet)
 
     def save(fold: int, model: Any) -> None:
         if files:
             save_model(model, files[fold - 1])
         exit_if_interrupted(model.info.get("interrupted"))
 
-    result = cross_validate(job, folds, wanted, jobs=jobs, display={"quiet": quiet}, on_fold=save)
+    result = cross_validate(job, given.folds, wanted, jobs=given.jobs, display={"quiet": given.quiet}, on_fold=save)
     header, *rows = result.cells()
     show_table(header, rows)
     for line in result.conventions:
         show_line(line)
     facts = [("models", f"{files[0]} … {files[-1].name}")] if files else []
-    if per_query is not None:
-        write_per_query(result.evaluation, per_query)
-        facts.append(("per query", str(per_query)))
+    if given.per_query is not None:
+        write_per_query(result.evaluation, given.per_query)
+        facts.append(("per query", str(given.per_query)))
     if facts:
         show_facts(facts)
 

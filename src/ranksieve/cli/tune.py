@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import show_error, show_facts, show_table
 from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, with_categories
 from ranksieve.cli.options import chosen_params, given_flags, is_flag, option_words, read_toml, with_params
@@ -25,40 +27,43 @@ if TYPE_CHECKING:
 SEARCH_OPTIONS = {"minutes", "trials", "journal"}  # that `ranksieve train` does not have
 
 
+@dataclass(frozen=True, kw_only=True)
+class TuneArguments:
+    """Arguments and options of `ranksieve tune`, besides the parameters of training."""
+
+    data: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data.")]
+    out: OutModel
+    valid: Annotated[Path, typer.Option(help="Validation data. Parameters are chosen by the metric on it.")]
+    test: TestData = None
+    minutes: float = option(10.0, "Time of the search.", min=0.01)
+    trials: int = option(1000, "Largest number of trials.", min=1)
+    journal: Path | None = option(
+        None,
+        "File that stores the trials. A later search continues from it.",
+        metavar="FILE",
+        show_default="OUT.trials",
+    )
+    params: Path | None = option(None, "TOML file of parameters that all trials have. Options take precedence.")
+    missing: Missing = "zero"
+    quiet: Quiet = False
+
+
 @reads_data("data", "valid", "test")
 @with_params({"Parameters of all trials": table})
-def tune(
-    context: typer.Context,
-    data: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data.")],
-    out: OutModel,
-    valid: Annotated[Path, typer.Option(help="Validation data. Parameters are chosen by the metric on it.")],
-    test: TestData = None,
-    minutes: Annotated[float, typer.Option(min=0.01, help="Time of the search.")] = 10.0,
-    trials: Annotated[int, typer.Option(min=1, help="Largest number of trials.")] = 1000,
-    journal: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File that stores the trials. A later search continues from it.",
-            show_default="OUT.trials",
-        ),
-    ] = None,
-    params: Annotated[
-        Path | None, typer.Option(help="TOML file of parameters that all trials have. Options take precedence.")
-    ] = None,
-    missing: Missing = "zero",
-    quiet: Quiet = False,
-) -> None:
+@takes_options
+def tune(context: typer.Context, given: TuneArguments) -> None:
     """Search for the training parameters that are best on validation data, and save the best model.
 
     Parameters that you give are the same in all trials. Ctrl-C saves the best model so far; the same command continues
     the search. Needs Optuna: the extra "tune".
     """
-    chosen = chosen_params(context, params)
+    chosen = chosen_params(context, given.params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
-    data, valid, test = (with_categories(file, context.params["categorical"]) for file in (data, valid, test))
-    journal = journal or out.with_name(f"{out.name}.trials")
-    check_model_file(out, data, valid, test, params, is_forest=chosen.algo in FORESTS)
+    files = (given.data, given.valid, given.test)
+    data, valid, test = (with_categories(file, context.params["categorical"]) for file in files)
+    out = given.out
+    journal = given.journal or out.with_name(f"{out.name}.trials")
+    check_model_file(out, data, valid, test, given.params, is_forest=chosen.algo in FORESTS)
     used = TrainingData([data], [valid], test, missing=missing)
     from ranksieve.cli.compiling import TRAINING, compile_tasks
     from ranksieve.data.read import open_data
@@ -70,21 +75,23 @@ def tune(
     load_optuna()
     if test is not None:
         open_data(test, missing=missing)  # a wrong path is refused before the search
-    given = {**(read_toml(params)[0] if params else {}), **given_flags(context)}
+    shared = {**(read_toml(given.params)[0] if given.params else {}), **given_flags(context)}
     if chosen.algo in FORESTS:
-        compile_tasks(TRAINING, quiet=quiet)
-    progress = ProgressDisplay("tuning", quiet=quiet)
+        compile_tasks(TRAINING, quiet=given.quiet)
+    progress = ProgressDisplay("tuning", quiet=given.quiet)
     used.show = progress.line
 
     def show(record: TuningRecord) -> None:
         best = "" if record.best is None else f"best {chosen.metric} {record.best:.4f}"
         done = counted(trial=record.trials)
-        progress.update(min(1.0, record.seconds / (60.0 * minutes)), 1.0, details=[done, *([best] if best else [])])
+        progress.update(
+            min(1.0, record.seconds / (60.0 * given.minutes)), 1.0, details=[done, *([best] if best else [])]
+        )
 
-    options: dict[str, Any] = {"minutes": minutes, "trials": trials, "journal": journal, "missing": missing}
+    options: dict[str, Any] = {"minutes": given.minutes, "trials": given.trials, "journal": journal, "missing": missing}
     try:
         with progress:
-            found = tune(data, valid=valid, callbacks=(show, used), **options, **given)
+            found = tune(data, valid=valid, callbacks=(show, used), **options, **shared)
     except KeyboardInterrupt as stopped:
         _keep_interrupted(stopped, out, journal, used)
     save_model(found.model, out)
