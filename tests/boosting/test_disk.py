@@ -421,8 +421,9 @@ def test_the_number_of_threads_does_not_matter(small_memory, data):
     if config.NUMBA_NUM_THREADS < 7:  # a process cannot have more than it started with
         test = f"{__file__}::test_the_number_of_threads_does_not_matter"
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", test]
-        done = subprocess.run(command, env={**os.environ, "NUMBA_NUM_THREADS": "7"}, capture_output=True, text=True)
-        assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
+        environment = {**os.environ, "NUMBA_NUM_THREADS": "7"}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
         return
     params = {**MORE, "negatives": 0.1, "gain": "variance"}
     first, *others = (rs.train(in_file(data, MANY), **{**params, "threads": n}) for n in (1, 2, 3, 7))

@@ -20,7 +20,7 @@ def test_a_query_is_explained(files, run, model):
     assert "the first 3 of 5 features; --top shows more" in outcome.output
     labels, scores = found.labels, found.scores
     now = rs.metrics.parse_metric("ndcg@10").per_query(labels, scores, np.array([0, len(scores)]))[0]
-    assert f"ndcg@10 lost of {now:.4f}" in outcome.output
+    assert f"loss of ndcg@10 (now {now:.4f})" in outcome.output
     first = int(np.argmax(found.contributions.std(axis=0)))
     after = rs.metrics.parse_metric("ndcg@10").per_query(
         labels, found.scores_without(first), np.array([0, len(scores)])
@@ -54,7 +54,7 @@ def test_dropping_shows_ranks_before_and_after(files, run, model, by):
         for cells in (line.split("│") for line in outcome.output.splitlines())
         if len(cells) == 7
     }
-    assert set(rows) <= set(found.documents) and found.documents[0] == "row 1"
+    assert set(rows) <= set(found.documents) and found.documents[0] == "document 1"
     for name, move in rows.items():
         d = found.document(name)
         assert move == (

@@ -161,7 +161,7 @@ def test_validation_data_has_the_features_of_the_training_data(tmp_path):
     pq.write_table(narrow, tmp_path / "narrow.parquet")
     for algo in ("ranksvm", "lambdamart", "mcrank", "xcleaver"):
         with pytest.raises(
-            DataError, match=r"1 of the 2 features of the training data are missing \(age\)|1 feature; expected 2"
+            DataError, match=r"lacks 1 of the 2 features of the training data \(age\)|1 feature; expected 2"
         ):
             rs.train(train, valid=tmp_path / "narrow.parquet", algo=algo)
     moved = {name: columns()[name] for name in ("age", "qid", "label", "bm25")}

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ranksieve.kernels.category_splits import A_SET, SET, fill_goes_left
 from ranksieve.kernels.gain import SplitRules
 from ranksieve.kernels.growing import (
     BLOCK,
@@ -15,7 +16,7 @@ from ranksieve.kernels.growing import (
     start_tree,
     sum_members,
 )
-from ranksieve.kernels.histograms import LANES, Columns, TreeRows, sum_leaf
+from ranksieve.kernels.histograms import BY_SET, LANES, Columns, TreeRows, sum_leaf
 from ranksieve.kernels.splitting import NO_SPLIT
 
 BITS = 10
@@ -91,6 +92,8 @@ N_LEAVES = 24
 def rows_of(n, n_planes):
     rng = np.random.default_rng(n)
     bins, members = rng.integers(0, 9, (n, WIDE)).astype(np.uint8), np.arange(n, dtype=np.int32)
+    bins[:, 5::7] %= 4
+    bins[rng.random((n, WIDE)) < 0.1] = 255
     grad = rng.integers(-50, 50, n) + 40 * (bins[:, 3] > 6) - 20 * (bins[:, BLOCK + 1] < 2)
     hess = rng.integers(1, 5, n) if n_planes == 2 else np.zeros(0, np.int64)
     return TreeRows(bins, members, np.empty_like(members), (grad << 20) + 1, hess.astype(np.int64))
@@ -110,25 +113,36 @@ def grow_with_all_histograms(rows, columns, rules, hist, spare):
         if leaf < 0:
             return state
         new = state.n_leaves[0] - 1
-        column, cut = state.splits[new - 1, :2]
-        left = rows.bins[members[leaf], column] <= cut
+        split, goes_left = state.splits[new - 1], np.empty(256, np.bool_)
+        fill_goes_left(split[1], split[2] == 1, split[1 + SET :], goes_left)
+        left = goes_left[rows.bins[members[leaf], split[0]]]
         members[leaf], members[new] = members[leaf][left], members[leaf][~left]
 
 
-@pytest.mark.parametrize("n_planes", [1, 2])
+@pytest.mark.parametrize(("n_planes", "is_signed"), [(1, False), (2, False), (2, True)])
 @pytest.mark.parametrize("n", [FEW_ROWS // 2, FEW_ROWS, FEW_ROWS + 1, 4 * FEW_ROWS])
-def test_leaves_of_few_rows_need_no_histogram(n, n_planes):
+def test_leaves_of_few_rows_need_no_histogram(n, n_planes, is_signed):
     rules = RULES._replace(count_bits=20, newton=n_planes == 2, l2=1.0, min_docs=7)
-    borders = np.array([0, BLOCK + LANES, WIDE])
-    columns = Columns(np.full(WIDE, 9), np.ones(WIDE, np.int8), np.zeros(0, np.int8), borders)
+    borders, n_bins, allowed = np.array([0, BLOCK + LANES, WIDE]), np.full(WIDE, 9), np.ones(WIDE, np.int8)
+    n_bins[5::7], allowed[4::9], allowed[6::9] = 4, BY_SET, 0
+    signs = np.where(allowed == BY_SET, 0, np.arange(WIDE) % 3 - 1).astype(np.int8)
+    columns = Columns(n_bins, allowed, signs if is_signed else signs[:0], borders, 1.0, 2.0, 4, 3, 5)
     shape = WIDE // LANES, n_planes, 256, LANES
     hist, spare = np.zeros((N_LEAVES, *shape), np.int64), np.empty((1, *shape), np.int64)
     expected = grow_with_all_histograms(rows_of(n, n_planes), columns, rules, hist, spare)
-    rows, bounds, state = rows_of(n, n_planes), np.zeros((N_LEAVES, 2), np.int64), new_state(N_LEAVES)
+    bounds = np.zeros((N_LEAVES, 2), np.int64)
     sums = Histograms(np.full_like(hist, 99), spare, np.full((2, BLOCK // LANES, *shape[1:]), 99, np.int64))
-    grow_tree(rows, columns, rules, sums, bounds, state, False)
-    assert state.n_leaves[0] == expected.n_leaves[0] == N_LEAVES
-    np.testing.assert_array_equal(state.splits[:, :6], expected.splits[:, :6])
-    np.testing.assert_array_equal(state.split_gains, expected.split_gains)
-    np.testing.assert_array_equal(state.totals, expected.totals)
-    assert sorted(rows.members) == list(range(n)) and (bounds[:, 1] - bounds[:, 0] >= 7).all()
+    for has_root in (False, True):
+        rows, state = rows_of(n, n_planes), new_state(N_LEAVES)
+        if has_root:
+            sum_leaf(rows, columns, 0, n, sums.leaves, spare, 0, -1)
+        grow_tree(rows, columns, rules, sums, bounds, state, has_root)
+        n_leaves = state.n_leaves[0]
+        assert n_leaves == expected.n_leaves[0] > N_LEAVES // 2
+        np.testing.assert_array_equal(state.splits[: n_leaves - 1], expected.splits[: n_leaves - 1])
+        np.testing.assert_array_equal(state.split_gains[: n_leaves - 1], expected.split_gains[: n_leaves - 1])
+        np.testing.assert_array_equal(state.totals, expected.totals)
+        assert (state.splits[: n_leaves - 1, 1] == A_SET).any() and (
+            bounds[:n_leaves, 1] - bounds[:n_leaves, 0] >= 7
+        ).all()
+        assert sorted(rows.members) == list(range(n))

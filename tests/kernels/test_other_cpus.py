@@ -40,16 +40,17 @@ def results() -> str:
 
 
 def _cuts(rng):
-    """The best cuts by variance, and by Newton gain with packed second derivatives."""
+    """The best cuts by variance and by Newton gain: second derivatives packed, on their own, or none."""
     from kernels.test_scan_cuts import scanned
 
     grad, hess = rng.integers(-(1 << 20), 1 << 20, (12, 16)), rng.integers(0, 1 << 20, (12, 16))
     count = rng.integers(0, 9, (12, 16))
     for sums in (grad, hess, count):  # all columns are of the same rows
         sums[-1] += sums.sum(axis=0).max() - sums.sum(axis=0)
-    for hess_bits, newton in ((0, False), (27, True)):
-        group = ((grad << (10 + hess_bits)) + (hess << 10 if hess_bits else 0) + count)[None]
-        node = Node(int(group[0, :, 0].sum()), 0, -np.inf, np.inf)
+    for hess_bits, newton, n_planes in ((0, False, 1), (27, True, 1), (27, False, 1), (0, True, 2)):
+        packed = (grad << (10 + hess_bits)) + (hess << 10 if hess_bits else 0) + count
+        group = np.stack([packed, hess][:n_planes])
+        node = Node(int(packed[:, 0].sum()), int(hess[:, 0].sum()) if n_planes == 2 else 0, -np.inf, np.inf)
         yield from scanned(group, 11, node, SplitRules(10, hess_bits, 2.0**-20, 3, 0.0, 0.5, newton, 0))
 
 

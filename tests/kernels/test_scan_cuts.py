@@ -116,3 +116,20 @@ def test_a_side_with_little_weight_has_a_finite_gain(packed, l2):
     gains, cuts = scanned(group, n_bins - 1, node, rules)
     assert (cuts == 0).all()
     assert gains == pytest.approx(np.full(LANES, 25 / (2 + l2) + 25 / (1 + l2)), rel=1e-6)
+
+
+@pytest.mark.parametrize("exponent", [0, -60, -400, -530, -1000])
+def test_units_that_vanish_beside_l2(exponent):
+    rng = np.random.default_rng(0)
+    grad, hess, count = rng.integers(-500, 500, (12, LANES)), rng.integers(1, 50, (12, LANES)), np.full((12, LANES), 4)
+    for sums in (grad, hess):  # all columns are of the same rows
+        sums[-1] += sums.sum(axis=0).max() - sums.sum(axis=0)
+    packed = (grad << 40) + (hess << 20) + count
+    node = Node(int(packed[:, 0].sum()), 0, -np.inf, np.inf)
+    gains, cuts = scanned(packed[None], 11, node, SplitRules(20, 20, 2.0**exponent, 3, 0.0, 1.0, True, 0))
+    left, unit = np.cumsum(grad, axis=0)[:-1].astype(float), 2.0**exponent
+    x = np.cumsum(hess, axis=0)[:-1] * unit + 1.0
+    y = (hess.sum(axis=0) - np.cumsum(hess, axis=0)[:-1]) * unit + 1.0
+    expected = left**2 / x + (grad.sum(axis=0) - left) ** 2 / y
+    np.testing.assert_array_equal(cuts, expected.argmax(axis=0))
+    np.testing.assert_allclose(gains, expected.max(axis=0))

@@ -28,7 +28,7 @@ def depends_on_input_order(metric: Metric) -> bool:
 
 @dataclass(frozen=True)
 class BestScores:
-    """Keeps the scores of a validation set after each tree that makes it better, so that they need no second pass."""
+    """Keeps the scores of a validation set after each tree that makes it better: mostly no second pass is needed."""
 
     valid: ForestValidation
     monitor: Monitor

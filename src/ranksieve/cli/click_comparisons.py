@@ -102,12 +102,4 @@ def estimate(
     else:
         run = library.ranking_of(load(ranking), read(data, missing=missing))
     found = library.estimate(pages, run, weights, metric=metric, k=k, clip=clip)
-    per_document = "{:.4f} in [{:.4f}, {:.4f}]".format(found.snips, *found.snips_interval)
-    show_facts(
-        [
-            *ranking_facts(found, "new ranking"),
-            ("self-normalised", f"{per_document} per relevant document, on another scale"),
-            ("effective clicks", f"{found.effective_clicks:,.0f} of {found.clicks:,}"),
-            ("clicks on documents not ranked", f"{found.not_ranked:,}"),
-        ]
-    )
+    show_facts(ranking_facts(found))

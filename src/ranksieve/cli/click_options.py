@@ -66,12 +66,16 @@ def shrinkage_of(text: str) -> float | str:
         return text
 
 
-def ranking_facts(found: Estimate, name: str) -> list[tuple[str, str]]:
-    """What a ranking would have reached, under its name, and what was logged, on one scale."""
+def ranking_facts(found: Estimate) -> list[tuple[str, str]]:
+    """What a ranking would have reached, what was logged, and how far that can be trusted."""
     low, high = found.ips_interval
+    per_document = "{:.4f} in [{:.4f}, {:.4f}]".format(found.snips, *found.snips_interval)
     return [
-        (name, f"{found.metric} {found.ips:.4f} in [{low:.4f}, {high:.4f}] per page"),
+        ("new ranking", f"{found.metric} {found.ips:.4f} in [{low:.4f}, {high:.4f}] per page"),
         ("logged ranking", f"{found.metric} {found.logged:.4f} per page"),
+        ("self-normalised", f"{per_document} per relevant document, on another scale"),
+        ("effective clicks", f"{found.effective_clicks:,.0f} of {found.clicks:,}"),
+        ("clicks on documents not ranked", f"{found.not_ranked:,}"),
     ]
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,14 +25,14 @@ from ranksieve.cli.console import check_writable, show_facts, show_table, show_w
 from ranksieve.cli.files import check_model_file, reads_data, save_model, write_data
 from ranksieve.cli.options import is_flag, read_toml
 from ranksieve.cli.shared_options import Missing, OutData, OutModel, ParamsFile, Seed, Threads, out_option
-from ranksieve.errors import ParameterError, RanksieveWarning, check_choice
+from ranksieve.errors import ParameterError, check_choice
 from ranksieve.parameter_table import canonical
 from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from ranksieve.clicks import ClickLog, Propensities
-    from ranksieve.clicks.training import Trained
     from ranksieve.data.dataset import Dataset
+    from ranksieve.forest.model import TrainedModel
 
 GROUP = typer.Typer(cls=CommandGroup, add_completion=False, no_args_is_help=True, **SETTINGS)
 
@@ -184,6 +183,7 @@ class ClickTrainArguments:
     data: Features
     out: OutModel
     propensities: Given = None
+    test: list[Path] | None = option(None, "Other pages, such as a later log, to estimate the model on.", metavar="LOG")
     trees: int | None = option(
         None, "Most trees of each of the six forests.", min=1, show_default="100 for pages, 400 for queries"
     )
@@ -201,11 +201,11 @@ def train(context: typer.Context, given: ClickTrainArguments, source: LogArgumen
 
     The model is a mean of six forests: five of queries, with clicks per exposure as labels, each of which stops by
     queries that it leaves out, and one of pages, with propensities as fixed biases. Without --propensities they are
-    harvested from the log.
+    harvested from the log. --test shows what clicks on other pages say of the model: on its own
+    pages a model looks better than it is.
     """
     check_model_file(given.out, *source.log, given.data, is_forest=True)
     from ranksieve import clicks as library
-    from ranksieve.clicks.training import train_forests
     from ranksieve.data.read import read
 
     options: dict[str, Any] = {"seed": given.seed, "threads": given.threads}
@@ -216,34 +216,27 @@ def train(context: typer.Context, given: ClickTrainArguments, source: LogArgumen
     pages = source.read()
     features = read(given.data, missing=given.missing)
     weights = load_propensities(given.propensities) or library.propensities(pages)
-    trained = train_forests(pages, features, weights, **chosen)
-    save_model(trained.model, given.out)
+    later = replace(source, log=given.test).read() if given.test else None  # a wrong file is refused before training
+    model = library.train(pages, features, weights, **chosen)
+    save_model(model, given.out)
     show_facts(
         [
             ("log", log_facts(pages)),
             ("propensities", f"{', '.join(f'{value:.3g}' for value in weights.values)}, by {weights.method}"),
-            ("model", f"{given.out}, {trained.model.size}"),
-            *_quality(trained, pages, features, weights),
+            ("model", f"{given.out}, {model.size}"),
+            *([] if later is None else _quality(model, later, features, weights)),
         ]
     )
 
 
-def _quality(trained: Trained, pages: ClickLog, features: Dataset, weights: Propensities) -> list[tuple[str, str]]:
-    """What clicks say of the model beside the rankings that were shown, and how far that can be trusted."""
+def _quality(model: TrainedModel, pages: ClickLog, features: Dataset, weights: Propensities) -> list[tuple[str, str]]:
+    """What the clicks of other pages say of the model, beside the rankings that were shown there."""
     from ranksieve.clicks import estimate, ranking_of
 
-    ranking, name = trained.held_out, "held-out queries"
-    note = "each query is ranked by the forest of queries that left it out; the model has all six forests"
-    if ranking is None:
-        ranking, name = ranking_of(trained.model, features), "in-sample"
-        note = "the model is trained on these clicks, so new pages are likely to be worse; no queries were left out"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RanksieveWarning)  # of few effective clicks, which are shown
-        found = estimate(pages, ranking, weights)
+    found = estimate(pages, ranking_of(model, features), weights)
     return [
-        *ranking_facts(found, name),
-        ("effective clicks", f"{found.effective_clicks:,.0f} of {found.clicks:,}"),
-        ("note", f"{note}; estimated with inverse propensities"),
+        ("test", log_facts(pages)),
+        *ranking_facts(found),
     ]
 
 

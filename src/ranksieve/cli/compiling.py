@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -56,11 +56,9 @@ def compile_tasks(tasks: Iterable[str], *, quiet: bool = False) -> tuple[int, fl
         tasks_done = [pool.submit(_compile, task, compiled, running) for task in left]
         try:
             while not (all(one.done() for one in tasks_done) and compiled.empty()):
-                try:
+                with suppress(Empty):
                     compiled.get(timeout=0.2)
-                except Empty:
-                    continue
-                n_kernels += 1
+                    n_kernels += 1
                 # how many kernels there will be is not known: some are of several tasks, or on disk already
                 n_done = sum(one.done() for one in tasks_done)
                 progress.update(n_done, len(left), unit="task", details=[counted(kernel=n_kernels)], estimate="")

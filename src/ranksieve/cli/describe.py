@@ -222,7 +222,10 @@ def _describe_columns(roles: ColumnRoles) -> None:
     if "NAME" in roles.flags.values():
         facts.append(("NAME", "no column has a usual name for this; name the right one"))
     if "ignore" in roles.flags:
-        facts.append(("--ignore", "if a column of text has categories, such as brands, give --categorical instead"))
+        categories = shlex.quote(roles.flags["ignore"])
+        facts.append(
+            ("or", f"--categorical {categories} instead of --ignore, for those that hold categories or lists of them")
+        )
     show_facts(facts)
 
 

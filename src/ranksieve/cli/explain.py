@@ -103,7 +103,7 @@ def _show_importance(
     show_facts([("documents", f"{data.n_docs:,} of {counted(query=data.n_queries)}")])
     best = np.argsort(-values["contribution"], kind="stable")[:top]
     show_table(
-        ["feature", "mean |contribution|", f"{metric} lost by shuffling", "share of gain", "splits"],
+        ["feature", "mean |contribution|", f"loss of {metric} by shuffling", "share of gain", "splits"],
         [
             [forest.feature_names[f], f"{values['contribution'][f]:.4f}", f"{values['permutation'][f]:+.4f}",
              f"{values['gain'][f]:.1%}", f"{values['split'][f]:,}"]
@@ -160,7 +160,7 @@ def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
             "spread of contributions",
             f"leave the top {top}",
             "largest move",
-            f"{metric} lost" + ("" if np.isnan(before) else f" of {before:.4f}"),
+            f"loss of {metric}" + ("" if np.isnan(before) else f" (now {before:.4f})"),
         ],
         rows,
         title="Without the feature",

@@ -90,11 +90,14 @@ def train(context: typer.Context, given: TrainArguments) -> None:
     try:
         model = _run(given, chosen, used)
     except InterruptedTraining as stopped:
-        _keep_interrupted(stopped.model, given, chosen, _facts(stopped.model, free_name(given.out), metric, used))
+        out = free_name(given.out)
+        facts = _facts(stopped.model, out, metric, used)
+        _keep_interrupted(stopped.model, out, given, chosen, [*facts, *_conventions(stopped.model, metric)])
     interrupted = model.info.get("interrupted")
     out = free_name(given.out) if interrupted else given.out
     save_model(model, out)
-    show_facts(_facts(model, out, metric, used), len(CONVENTIONS))
+    tested = [] if given.test else _conventions(model, metric)  # the test shows the same ones
+    show_facts([*_facts(model, out, metric, used), *tested], len(CONVENTIONS))
     show_biases(model.info)
     if scoring is not None:
         scoring.wait()
@@ -127,15 +130,16 @@ def _check_extras(algo: str, *, on_cluster: bool) -> None:
         check_dask()
 
 
-def _keep_interrupted(model: Model, given: TrainArguments, params: Params, facts: list[tuple[str, str]]) -> NoReturn:
+def _keep_interrupted(
+    model: Model, out: Path, given: TrainArguments, params: Params, facts: list[tuple[str, str]]
+) -> NoReturn:
     """Save the model of the finished trees, beside a model that exists already, and exit."""
-    kept = free_name(given.out)
-    save_model(model, kept)
+    save_model(model, out)
     show_facts(facts)
     resume = f"; a checkpoint is in {given.checkpoint}, continue with --resume" if given.checkpoint else ""
     step, done = model.info.get("round", "tree"), len(model.info["seconds"])
     wanted = counted(**{step: params.epochs if step == "epoch" else params.trees})
-    show_error(f"interrupted after {done:,} of {wanted}; the model is saved in {kept}{resume}")
+    show_error(f"interrupted after {done:,} of {wanted}; the model is saved in {out}{resume}")
     raise typer.Exit(130)
 
 
@@ -171,6 +175,9 @@ def _facts(model: Model, out: Path, metric: Metric, used: TrainingData) -> list[
         if info.get("best_iteration"):
             facts.append((f"best {step}", str(info["best_iteration"])))
         facts.append(("validation", f"{metric} {info['best_score']:.4f}{used.leakage('validation')}"))
-        if not used.has_test:  # whose metric has the same conventions, which are shown once
-            facts.append((CONVENTIONS, metric.describe()))
     return facts
+
+
+def _conventions(model: Model, metric: Metric) -> list[tuple[str, str]]:
+    """Those of the validation metric, where there is one."""
+    return [] if model.info.get("best_score") is None else [(CONVENTIONS, metric.describe())]

@@ -89,11 +89,6 @@ class TrainingData:
         left_out = f"; columns that are not features: {columns}" if columns else ""
         self.show(f"training on {size} with {counted(feature=len(data.feature_names))}{left_out}")
 
-    @property
-    def has_test(self) -> bool:
-        """Whether there is test data."""
-        return bool(self._test)
-
     def show_test(self, model: Model, metric: Metric) -> None:
         """Show the metric of the model and of the first stage, if it is known, on the test data, if there is any."""
         from ranksieve.evaluation.evaluate import evaluate

@@ -143,10 +143,14 @@ def _show(found: Tuned) -> None:
     known, first = table(), found.trials[0].values
     compared = len(found.trials) > 1
     rows = [
-        [flag(name), *[_text(first.get(name, ""))] * compared, _text(value),
-         known[name.replace("-", "_")].help.partition(";")[0]]
+        [
+            flag(name),
+            *([_text(first.get(name, ""))] if compared else []),
+            _text(value),
+            known[name.replace("-", "_")].help.partition(";")[0],
+        ]
         for name, value in found.values.items()
-    ]  # fmt: skip
+    ]
     columns = ["first trial", "chosen"] if compared else ["value"]
     show_table(["parameter", *columns, "what it is"], rows, numbers=columns)
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ranksieve.clicks.counterfactual import ranking_of
 from ranksieve.clicks.interventions import propensities as harvested
 from ranksieve.clicks.lists import page_lists, rated_lists
 from ranksieve.clicks.log import ClickLog
@@ -21,7 +19,6 @@ from ranksieve.models.blend import Blend
 from ranksieve.parameter_table import canonical
 from ranksieve.rankers.combination import combine
 from ranksieve.rankers.train import train as train_lists
-from ranksieve.retrieval.runs import Run
 from ranksieve.text_formats import counted
 
 ALL: dict[str, Any] = {
@@ -34,14 +31,6 @@ STOPPED: dict[str, Any] = {"trees": 400, "early_stopping": 100}  # where queries
 FORESTS = 5  # of queries
 LEAST_QUERIES = 10  # with clicks, that a forest stops by
 PAGE_SHARE = 1 / 3  # of the forest of pages in the mean
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A model, and the ranking of the queries that forests of it left out, each by the forest that left it out."""
-
-    model: Forest | Blend
-    held_out: Run | None  # None where none are left out
 
 
 def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = None, **params: Any) -> Forest | Blend:
@@ -80,11 +69,7 @@ def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = N
     >>> rs.clicks.train(log, data, trees=5).n_trees
     30
     """
-    return train_forests(log, dataset, harvested(log) if propensities is None else propensities, **params).model
-
-
-def train_forests(log: ClickLog, dataset: Dataset, propensities: Propensities, **params: Any) -> Trained:
-    """As `train`, with what it leaves out."""
+    propensities = harvested(log) if propensities is None else propensities
     params = canonical(params)
     rated = rated_lists(log, dataset, propensities)
     if rated.labels.min() == rated.labels.max():
@@ -97,21 +82,16 @@ def train_forests(log: ClickLog, dataset: Dataset, propensities: Propensities, *
         warnings.simplefilter("ignore", RanksieveWarning)  # documents without features: rated_lists has warned of them
         paged = page_lists(log, dataset, balance=BALANCE)
     models = [train_lists(paged, **{**ALL, **BY_PAGE, **fixed, **params})]
+    objective = RateLambdas(params["truncation"]) if "truncation" in params else RateLambdas()
     first = params.get("seed", 0)
     stops = "valid" not in params and params.get("early_stopping", STOPPED["early_stopping"]) > 0
-    unseen: list[Run] = []
     for number, held_out in enumerate(_held_out(rated, first, stops=stops)):
         stopped = {**STOPPED, "valid": rated.take_queries(held_out)} if len(held_out) else {}
-        chosen = {**ALL, **BY_QUERY, **stopped, "objective": RateLambdas(), **params, "seed": first + number}
+        chosen = {**ALL, **BY_QUERY, **stopped, "objective": objective, **params, "seed": first + number}
         models.append(train_lists(rated.take_queries(np.delete(np.arange(rated.n_queries), held_out)), **chosen))
-        if len(held_out):
-            queries = np.flatnonzero(np.isin(dataset.query_ids, rated.query_ids[held_out]))
-            unseen.append(ranking_of(models[-1], dataset.take_queries(queries)))
     shares = [PAGE_SHARE] + [(1.0 - PAGE_SHARE) / FORESTS] * FORESTS
     spreads = [float(np.std(model.predict(dataset))) or 1.0 for model in models]
-    model = combine(models, weights=[share / spread for share, spread in zip(shares, spreads, strict=True)])
-    lists = [one for run in unseen for one in run.lists()]
-    return Trained(model, Run.from_lists(lists) if lists else None)
+    return combine(models, weights=[share / spread for share, spread in zip(shares, spreads, strict=True)])
 
 
 def _held_out(rated: Dataset, seed: int, *, stops: bool) -> list[np.ndarray]:

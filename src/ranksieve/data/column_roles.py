@@ -65,7 +65,7 @@ def find_roles(file: DataFile) -> ColumnRoles | None:
         if role not in file.columns and roles[role] not in USUAL[role] and (roles[role] or role in NEEDED)
     }
     uses = {name: held.get(name) or (NO_FEATURE if name in (*texts, *ignored) else FEATURE) for name in kinds}
-    return ColumnRoles(kinds, uses, flags | ({"ignore": ",".join(texts)} if texts else {}))
+    return ColumnRoles(kinds, uses, flags | ({"ignore": ",".join(map(_glob, texts))} if texts else {}))
 
 
 def _kinds(file: DataFile) -> dict[str, str] | None:
@@ -90,6 +90,11 @@ def _kind(cells: Sequence[str]) -> str:
 
 def _matches(name: str, globs: str | Sequence[str] | None) -> bool:
     return any(fnmatchcase(name, part.strip()) for part in categorical_text(globs).split(","))
+
+
+def _glob(name: str) -> str:
+    """A glob for one column in a list with commas."""
+    return "".join({"[": "[[]", "*": "[*]", "?": "[?]", ",": "?"}.get(letter, letter) for letter in name)
 
 
 def _is_number(cell: str) -> bool:

@@ -182,7 +182,7 @@ def check_feature_names(given: Sequence[str], expected: Sequence[str], source: s
         found = f"{counted(feature=len(given))}{named}; expected {len(expected)}, as in training{missing}"
         if lacking and named and not _is_unnamed(expected):  # some columns may hold labels or ids: these do not count
             found = (
-                f"{len(lacking):,} of the {counted(feature=len(expected))} of the training data are missing "
+                f"lacks {len(lacking):,} of the {counted(feature=len(expected))} of the training data "
                 f"({some_of(lacking, 3)}); the columns are {some_of(given)}"
             )
         raise DataError(f"{source}: {found}; give the features of the training data")

@@ -98,7 +98,7 @@ class Explanation:
         text = str(name)
         if text in self.documents:
             return self.documents.index(text)
-        place = text.removeprefix("row ")
+        place = text.removeprefix("document ")
         if place.isascii() and place.isdigit() and 1 <= int(place) <= len(self.documents):
             return int(place) - 1
         raise DataError(
@@ -213,5 +213,5 @@ def query_number(query_ids: Iterable[Any], query: Any, source: str) -> int:
 def _names(doc_ids: np.ndarray | None, n_docs: int) -> tuple[str, ...]:
     """Ids of the documents; their positions in the list where the data has no ids."""
     if doc_ids is None:
-        return tuple(f"row {place}" for place in range(1, n_docs + 1))
-    return tuple(f"row {place}" if name in (None, "") else str(name) for place, name in enumerate(doc_ids, 1))
+        return tuple(f"document {place}" for place in range(1, n_docs + 1))
+    return tuple(f"document {place}" if name in (None, "") else str(name) for place, name in enumerate(doc_ids, 1))

@@ -21,11 +21,14 @@ WIDTH = SET + WORDS
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gain_of_set(left, left_hess, node, rules, more, bounded):
-    """The gain of a set with these sums and the rest; 0 where one of them is too small. `more` is the added l2."""
+    """The gain of a set with these sums and the rest; -infinity where one of them is too small.
+
+    `more` is the added l2. With bounds on leaf values, gains may be negative.
+    """
     n_left, hess_left = count_of(left, rules), hess_of(left, left_hess, rules)
     n_right, hess_right = count_of(node.total, rules) - n_left, hess_of(node.total, node.hess, rules) - hess_left
     if not (large_enough(n_left, hess_left, rules) and large_enough(n_right, hess_right, rules)):
-        return 0.0
+        return -np.inf
     grad_left = grad_of(left, rules)
     grad_right = grad_of(node.total, rules) - grad_left
     x, y, l2 = np.float64(n_left) + more, np.float64(n_right) + more, rules.l2 + more
@@ -90,6 +93,7 @@ def improve_by_set(group, columns, column, node, rules, gain, cut):
         for b in range(n_bins):
             sums[b, plane] = group[plane, b, lane]
     best = np.zeros(4)
+    best[0] = gain[0]
     order = np.empty(n_bins, np.int32)
     for b in range(n_bins):
         order[b] = b

@@ -24,7 +24,7 @@ from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.splitting import NO_SPLIT, improve_split
 
-FEW_ROWS = 512  # up to this size, a leaf has no histogram of its own: see `search_rows`
+FEW_ROWS = 512  # up to this size, a leaf has no histogram of its own: see `search_rows`; less than LARGE_LEAF
 BLOCK = 4 * LANES  # columns that are summed and searched together then: a cache line, or two, of a row's bins
 
 
@@ -242,26 +242,33 @@ def newest_rows(state, bounds):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def search_few(rows, state, columns, rules, bounds, first, last, block, gains, cuts):
+    """Better splits of the two newest leaves among columns first:last, each from its rows."""
+    for side in range(2):
+        if state.searched[side]:
+            start, stop = bounds[state.pair[side]]
+            build_histogram(rows, start, stop, columns.n_bins, first, last, block)
+            search_leaf(state, columns, rules, side, block, first, gains, cuts)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def search_some_columns(first_part, last_part, rows, state, columns, rules, bounds, has_sums, sums, gains, cuts):
-    borders, (start, stop), slot = columns.borders, bounds[state.pair[0]], state.slots[state.pair[0]]
-    is_few = stop - start <= FEW_ROWS and not has_sums  # the smaller leaf
-    are_few = newest_rows(state, bounds) <= FEW_ROWS and not has_sums  # both together
-    step = BLOCK if is_few else rows.bins.shape[1]
+    start, stop = bounds[state.pair[0]]
+    in_block = stop - start <= FEW_ROWS and not has_sums  # the smaller leaf needs no histogram of its own
+    step = BLOCK if in_block else rows.bins.shape[1]
     for part in range(first_part, last_part):
-        for first in range(borders[part], borders[part + 1], step):
-            last = min(first + step, borders[part + 1])
-            block = groups_of(sums.blocks[part], 0, last - first)
-            if not is_few:
-                block = groups_of(sums.leaves[slot], first, last)
-            for side in range(2 if are_few else 0):
-                if state.searched[side]:
-                    low, high = bounds[state.pair[side]]
-                    build_histogram(rows, low, high, columns.n_bins, first, last, block)
-                    search_leaf(state, columns, rules, side, block, first, gains[part], cuts[part])
-            if not are_few:
-                if not has_sums:
-                    finish_columns(rows, columns, start, stop, first, last, sums.spare, block)
-                search_both(state, columns, rules, sums.leaves, block, first, last, gains[part], cuts[part])
+        for first in range(columns.borders[part], columns.borders[part + 1], step):
+            last = min(first + step, columns.borders[part + 1])
+            if in_block:
+                smaller = groups_of(sums.blocks[part], 0, last - first)
+            else:
+                smaller = groups_of(sums.leaves[state.slots[state.pair[0]]], first, last)
+            if in_block and newest_rows(state, bounds) <= FEW_ROWS:
+                search_few(rows, state, columns, rules, bounds, first, last, smaller, gains[part], cuts[part])
+                continue
+            if not has_sums:
+                finish_columns(rows, columns, start, stop, first, last, sums.spare, smaller)
+            search_both(state, columns, rules, sums.leaves, smaller, first, last, gains[part], cuts[part])
 
 
 @njit(cache=True, nogil=True)

@@ -52,9 +52,9 @@ def scan_cuts(typing, hist, n_bins, terms, rules, left, fractions, cuts):
     """The best variance-gain cuts of 16 features in one leaf, scanning bins upwards from the sums in `left`.
 
     `hist[16 * b + k]` is what bin b adds to the left side of feature k: gradient << count_bits | count. Sums and best
-    cuts stay in registers from bin to bin. `gain` explains the fractions d² / (x y) of cuts; a cut that is found has a
-    larger one than `fractions` has. Sums in `left` are less `terms.fewest`: a number of rows that is too small is
-    then negative, which is a very large one without sign.
+    cuts stay in registers from bin to bin. `gain` explains the fractions d² / (x y) of cuts; `fractions` are 0 before.
+    Sums in `left` are less `terms.fewest`: a number of rows that is too small is then negative, which is a very large
+    one without sign.
     """
     return types.void(hist, types.int64, terms, rules, left, fractions, cuts), _scan
 
@@ -103,8 +103,7 @@ def _scan(context, builder, signature, arguments, *, packed=False, newton=None):
         best = Best(
             down=constant(code.doubles, 1.0), **{name: builder.load(place, align=8) for name, place in given.items()}
         )
-        up = builder.fmul(best.up, builder.fmul(leaf.unit, leaf.unit))
-        return best._replace(up=up, sums=code.without_sign(best.sums))
+        return best._replace(sums=code.without_sign(best.sums))
 
     for start in range(0, LANES, 2 * width):
         lanes = [LONG(start), LONG(start + width)]
@@ -118,7 +117,7 @@ def _scan(context, builder, signature, arguments, *, packed=False, newton=None):
                 yield _better(code, leaf, best, added, number, newton)
 
         for lane, best in zip(lanes, _loop(code, n_bins, [first(lane) for lane in lanes], step), strict=True):
-            fraction = builder.fdiv(builder.fdiv(best.up, best.down), builder.fmul(leaf.unit, leaf.unit))
+            fraction = builder.fdiv(builder.fdiv(builder.fdiv(best.up, best.down), leaf.unit), leaf.unit)
             best = best._replace(up=fraction, sums=code.without_sign(best.sums))
             for name, number in ends.items():
                 value = getattr(best, name)
@@ -177,17 +176,26 @@ def _fields(builder, type_, value):
 
 
 def _leaf(code, terms, rules, newton):
-    """Weights are in units: those are powers of 2, so that no rounding changes, and nothing is multiplied by them."""
+    """Weights are in units: those are powers of 2, so that no rounding changes, and nothing is multiplied by them.
+
+    A unit below 2^-110 of the least weight, beside which sums of units vanish, would make products of weights infinite.
+    It counts as that much, and sums of units vanish still.
+    """
     builder = code.builder
+    exponent = builder.and_(builder.bitcast(terms["least_weight"], LONG), LONG(0x7FF << 52))
+    smallest = builder.sub(exponent, LONG(110 << 52))
+    bits = builder.bitcast(terms["unit"], LONG)  # floats above 0 are in the order of their bits
+    unit = builder.bitcast(builder.select(builder.icmp_signed(">", smallest, bits), smallest, bits), DOUBLE)
     parts = {
         "count_masks": _mask(builder, rules["count_bits"]),
         "grad_shifts": builder.add(rules["hess_bits"], rules["count_bits"]),
         "hess_shifts": rules["count_bits"],
         "hess_masks": _mask(builder, rules["hess_bits"]),
-        **{name: terms[name] for name in ("most_rows", "most_hess", "unit")},
+        **{name: terms[name] for name in ("most_rows", "most_hess")},
+        "unit": unit,
         "most_weight": builder.sitofp(terms["most_hess" if newton else "most_rows"], DOUBLE),
-        "least_weight": builder.fdiv(terms["least_weight"], terms["unit"]),
-        "mean": builder.fmul(terms["mean"], terms["unit"]),
+        "least_weight": builder.fdiv(terms["least_weight"], unit),
+        "mean": builder.fmul(terms["mean"], unit),
     }
     zero = builder.lshr(LONG(-(1 << 63)), parts["grad_shifts"])  # see `Code.gradients`
     parts["no_gradient"] = builder.bitcast(builder.or_(zero, LONG(TWO_TO_52)), DOUBLE)

@@ -56,7 +56,7 @@ class GpuValidationSet:
     def _scores_under(self, trees: Sequence[Tree]) -> np.ndarray:
         if self.scores.n_trees == len(trees):
             return self.scores.all()
-        if self._kept is not None:
+        if self._kept is not None and self._kept[0] == len(trees):
             return download(self._kept[1])
         again = self.scores.restarted(self.start)  # a resumed run whose best tree is an earlier one
         for tree in trees:
