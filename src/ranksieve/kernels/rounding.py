@@ -89,9 +89,11 @@ def largest_of_parts(first, last, values, out):
 @njit(cache=True, nogil=True)
 def largest_absolute(values):
     """The largest absolute value; 0 where there is none."""
-    largest = np.zeros(-(-len(values) // PART) + 1)
-    run_parts(largest_of_parts, len(largest) - 1, (values, largest))
-    return float(largest.max())
+    parts, largest = np.empty(-(-len(values) // PART)), 0.0
+    run_parts(largest_of_parts, len(parts), (values, parts))
+    for part in range(len(parts)):
+        largest = max(largest, parts[part])
+    return largest
 
 
 @njit(cache=True, nogil=True)
@@ -113,7 +115,11 @@ def absolute_sums(values, factors):
     """
     sums = np.empty((-(-len(values) // PART), 2), np.int64)
     run_parts(absolute_sums_of_parts, len(sums), (values, factors, sums))
-    return int(sums[:, 0].sum()), int(sums[:, 1].sum())
+    total = squares = np.int64(0)
+    for part in range(len(sums)):
+        total += sums[part, 0]
+        squares += sums[part, 1]
+    return total, squares
 
 
 def packed_shift(n_rows: int, fitting: int, of_least_bits: int, of_noise: int) -> int:
