@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.retrieval.runs import write_run
+from ranksieve.retrieval.runs import Run, write_run
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +181,8 @@ def test_train_is_estimated_on_other_pages(folder, run, tmp_path):
     assert (
         f"new ranking dcg@10 {found.ips:.4f} in [" in shown and f"logged ranking dcg@10 {found.logged:.4f} per" in shown
     )
+    own = run("clicks", "train", folder / "log.jsonl", *words, "--trees", 3, "--test", folder / "log.jsonl")
+    assert own.code == 0 and "is training and test data; the metric on it says nothing" in " ".join(own.output.split())
     (tmp_path / "model.txt").unlink()
     missing = run("clicks", "train", folder / "log.jsonl", *words, "--test", tmp_path / "none.jsonl")
     assert missing.code != 0 and "none.jsonl" in missing.output and not (tmp_path / "model.txt").exists()
@@ -195,6 +197,17 @@ def test_the_seed_of_a_simulation_leaves_the_weak_ranker_as_it_is(folder, run, t
     rankings = [{page["query"]: page["documents"] for page in log} for log in pages]
     assert rankings[0] == rankings[1]
     assert [page["clicks"] for page in pages[0]] != [page["clicks"] for page in pages[1]]
+
+
+def test_estimate_refuses_a_ranking_of_other_queries(folder, run, tmp_path):
+    run_file = tmp_path / "other.trec"
+    write_run(Run.from_lists([("other", np.array(["x"]), np.array([1.0]))]), run_file)
+    outcome = run(
+        "clicks", "estimate", folder / "log.jsonl", "--ranking", run_file, "--propensities", folder / "p.json"
+    )
+    first = rs.clicks.read(folder / "log.jsonl").query_ids[0]
+    shown = " ".join(outcome.output.split())
+    assert outcome.code != 0 and f"its queries are other, …, those of the log {first}, " in shown
 
 
 def test_estimate_shows_values_on_one_scale_together(folder, run, tmp_path):

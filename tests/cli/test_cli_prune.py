@@ -31,8 +31,10 @@ def test_prune_writes_a_smaller_model_and_compares(files, model, run, tmp_path):
     assert (f"the first {pruned.n_trees} trees are returned" in outcome.output) == worse
     assert "pruning" in pruned.info
     same = tmp_path / "same.txt"
-    run("prune", model, "--train", files / "train.txt", "--valid", files / "valid.txt", "--rate", "0.5",
-        "--rounds", "4", "--threads", "1", "--out", same, "--quiet")  # fmt: skip
+    again = run("prune", model, "--train", files / "train.txt", "--valid", files / "valid.txt", "--rate", "0.5",
+                "--rounds", "4", "--threads", "1", "--out", same, "--quiet", "--test", files / "valid.txt")  # fmt: skip
+    assert "is validation and test data; the model is chosen on it" in " ".join(again.output.split())
+    assert "is validation and test data" not in outcome.output
     assert rs.load(same).info["pruning"]["weights"] == pruned.info["pruning"]["weights"]
 
 

@@ -30,6 +30,11 @@ def test_validation_on_the_training_data_is_warned_of(files, run, tmp_path):
     outcome = run("train", *sets, "--out", tmp_path / "model.txt", *QUICK)
     assert outcome.code == 0 and "is training and validation data; the metric on it says nothing" in outcome.output
     assert "and test data" not in outcome.output
+    sets = [files / "train.txt", "--valid", files / "valid.txt", "--test", files / "valid.txt"]
+    outcome = run("train", *sets, "--out", tmp_path / "model.txt", *QUICK)
+    shown = " ".join(outcome.output.split())
+    assert outcome.code == 0 and "is validation and test data; the model is chosen on it" in shown
+    assert "valid.txt is validation data, too" in shown
 
 
 def test_queries_of_the_training_data_in_other_files_are_warned_of(files, run, tmp_path):

@@ -25,6 +25,7 @@ from ranksieve.cli.console import check_writable, show_facts, show_table, show_w
 from ranksieve.cli.files import check_model_file, reads_data, save_model, write_data
 from ranksieve.cli.options import is_flag, read_toml
 from ranksieve.cli.shared_options import Missing, OutData, OutModel, ParamsFile, Seed, Threads, out_option
+from ranksieve.cli.training_data import warn_of_same_files
 from ranksieve.errors import ParameterError, check_choice
 from ranksieve.parameter_table import canonical
 from ranksieve.text_formats import counted
@@ -204,7 +205,8 @@ def train(context: typer.Context, given: ClickTrainArguments, source: LogArgumen
     harvested from the log. --test shows what clicks on other pages say of the model: on its own
     pages a model looks better than it is.
     """
-    check_model_file(given.out, *source.log, given.data, is_forest=True)
+    check_model_file(given.out, *source.log, *(given.test or ()), given.data, is_forest=True)
+    leakage = warn_of_same_files({"training": source.log, "test": given.test or ()})
     from ranksieve import clicks as library
     from ranksieve.data.read import read
 
@@ -224,18 +226,20 @@ def train(context: typer.Context, given: ClickTrainArguments, source: LogArgumen
             ("log", log_facts(pages)),
             ("propensities", f"{', '.join(f'{value:.3g}' for value in weights.values)}, by {weights.method}"),
             ("model", f"{given.out}, {model.size}"),
-            *([] if later is None else _quality(model, later, features, weights)),
+            *([] if later is None else _quality(model, later, features, weights, leakage.get("test", ""))),
         ]
     )
 
 
-def _quality(model: TrainedModel, pages: ClickLog, features: Dataset, weights: Propensities) -> list[tuple[str, str]]:
+def _quality(
+    model: TrainedModel, pages: ClickLog, features: Dataset, weights: Propensities, leakage: str
+) -> list[tuple[str, str]]:
     """What the clicks of other pages say of the model, beside the rankings that were shown there."""
     from ranksieve.clicks import estimate, ranking_of
 
     found = estimate(pages, ranking_of(model, features), weights)
     return [
-        ("test", log_facts(pages)),
+        ("test", log_facts(pages) + leakage),
         *ranking_facts(found),
     ]
 

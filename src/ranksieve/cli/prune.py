@@ -13,6 +13,7 @@ from ranksieve.cli.console import exit_if_interrupted, show_facts
 from ranksieve.cli.files import check_model_file, reads_data
 from ranksieve.cli.options import given_flags, with_params
 from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Quiet, Seed, Threads, n_features_option
+from ranksieve.cli.training_data import warn_of_same_files
 from ranksieve.parameter_table import load_rules, slot
 from ranksieve.rules import STRATEGIES, Parameter, parameters_of
 from ranksieve.text_formats import counted, duration
@@ -74,6 +75,8 @@ def prune(context: typer.Context, given: PruneArguments) -> None:
     """
     data = (given.train, given.valid, given.test)
     check_model_file(given.out, given.model, *data, is_forest=True)
+    kinds = ("training", "validation", "test")
+    leakage = warn_of_same_files({kind: [path] for kind, path in zip(kinds, data, strict=True) if path is not None})
     from ranksieve.data.read import open_data
     from ranksieve.forest.formats.model_files import load_forest
     from ranksieve.forest.score_file import open_for
@@ -92,7 +95,7 @@ def prune(context: typer.Context, given: PruneArguments) -> None:
         pruned = prune_forest(forest, given.train, callbacks=(progress,), **chosen)
     pruned.save(given.out)
     size = ("model", f"{given.out}, {pruned.n_trees} of {counted(tree=forest.n_trees)}")
-    tested = () if given.test is None else _tested(forest, pruned, given.test, given.metric, given.missing)
+    tested = () if given.test is None else _tested(forest, pruned, given, leakage.get("test", ""))
     show_facts([size, *tested, *_facts(pruned)])
     exit_if_interrupted(pruned.info["pruning"]["interrupted"])
 
@@ -118,13 +121,13 @@ def _facts(pruned: Forest) -> list[tuple[str, str]]:
     return facts
 
 
-def _tested(forest: Forest, pruned: Forest, path: Path, metric: str, missing: str | None) -> list[tuple[str, str]]:
+def _tested(forest: Forest, pruned: Forest, given: PruneArguments, leakage: str) -> list[tuple[str, str]]:
     from ranksieve.evaluation.evaluate import evaluate
     from ranksieve.forest.score_file import score_each
 
-    scored = score_each({"full": forest, "pruned": pruned}, path, missing)
-    result = evaluate(scored.scores, scored.lists, metric)
+    scored = score_each({"full": forest, "pruned": pruned}, given.test, given.missing)
+    result = evaluate(scored.scores, scored.lists, given.metric)
     return [
-        ("test", f"{metric} {result.mean('full'):.4f} → {result.mean('pruned'):.4f}"),
+        ("test", f"{given.metric} {result.mean('full'):.4f} → {result.mean('pruned'):.4f}{leakage}"),
         ("difference", str(result.compare("pruned", "full"))),
     ]

@@ -25,6 +25,21 @@ if TYPE_CHECKING:
 CONVENTIONS = "conventions"  # the last line of a summary
 MOST_COLUMNS = 12  # that are named
 USELESS = "the metric on {} says nothing about new queries"
+CHOSEN = "the model is chosen on it, so that the metric on it is too high"
+
+
+def warn_of_same_files(files: Mapping[str, Sequence[Path]]) -> dict[str, str]:
+    """Warn of files that are of two kinds, such as training and test data; returns what a summary says of the later."""
+    seen: dict[str, str] = {}
+    found = {}
+    for kind, paths in files.items():
+        for path in paths:
+            before = seen.setdefault(os.path.realpath(path), kind)
+            if before != kind:
+                reason = USELESS.format("it") if before == "training" else CHOSEN
+                warnings.warn(RanksieveWarning(f"{path} is {before} and {kind} data; {reason}"), stacklevel=2)
+                found[kind] = f"; {path} is {before} data, too"
+    return found
 
 
 def joined(paths: Sequence[Path] | None, missing: str) -> Path | JoinedSource | None:
@@ -56,21 +71,11 @@ class TrainingData:
         self.show: Callable[[str], None] = lambda text: None
         self._lists: Lists | None = None  # those of the training data
         self._info: FeatureInfo | None = None
-        self._leakage: dict[str, str] = {}  # what was warned of, for the summary
-        for kind, paths in (("validation", valid), ("test", self._test)):
-            self._warn_of_files(kind, paths)
+        # what was warned of, for the summary
+        self._leakage = warn_of_same_files({"training": train, "validation": valid, "test": self._test})
 
     def __call__(self, record: Any) -> None:
         """Nothing is done after a tree."""
-
-    def _warn_of_files(self, kind: str, paths: Sequence[Path]) -> None:
-        """Warn if other data is the training data, too."""
-        trained_on = {os.path.realpath(path) for path in self._train}
-        same = [path for path in paths if os.path.realpath(path) in trained_on]
-        for path in same:
-            text = f"{path} is training and {kind} data; {USELESS.format('it')}"
-            warnings.warn(RanksieveWarning(text), stacklevel=4)
-            self._leakage[kind] = f"; {path} is training data, too"
 
     def leakage(self, kind: str) -> str:
         """What the summary adds to the metric on validation or test data that has training data in it."""

@@ -140,6 +140,12 @@ def estimate(
         raise DataError("the log has no clicks; estimates need some")
     weights = inverse_propensity_weights(log, propensities, clip=clip, self_normalize=False)[rows]
     ranks = _ranks(log, run, condensed)[rows]
+    if not ranks.any():
+        shown, ranked = (", ".join(map(str, ids[:3])) for ids in (log.query_ids, run.query_ids))
+        raise DataError(
+            f"the ranking has none of the documents that were clicked; its queries are {ranked}, …, those of the log "
+            f"{shown}, …; give a ranking of the log's queries and documents, with the same ids"
+        )
     pages = np.searchsorted(log.offsets, rows, side="right") - 1
     values = [_discounts(one, metric, k, propensities) * weights for one in (ranks, log.places[rows] + 1)]
     by_page, totals = (np.bincount(pages, weights=one, minlength=log.n_pages) for one in (values[0], weights))
