@@ -192,7 +192,10 @@ def test_the_seed_of_a_simulation_leaves_the_weak_ranker_as_it_is(folder, run, t
     pages = []
     for seed in (0, 1):
         words = (folder / "data.parquet", "--out", tmp_path / "log.jsonl", "--pages", 400, "--seed", seed)
-        assert run("clicks", "simulate", *words).code == 0
+        outcome = run("clicks", "simulate", *words)
+        assert outcome.code == 0 and "propensities cannot be estimated from this log" in " ".join(
+            outcome.output.split()
+        )
         pages.append([json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()])
     rankings = [{page["query"]: page["documents"] for page in log} for log in pages]
     assert rankings[0] == rankings[1]

@@ -61,6 +61,15 @@ def test_split_into_two_parts(files, run, tmp_path):
     assert refused.code == 2 and "as in 60/20/20 or 80/20" in refused.output
 
 
+def test_split_says_which_columns_were_renamed(run, tmp_path):
+    rows = "".join(f"{row % 9},{row % 2},{row}\n" for row in range(40))
+    (tmp_path / "own.csv").write_text("session,grade,bm25\n" + rows)
+    outcome = run("split", tmp_path / "own.csv", "--label", "grade", "--qid", "session", "--out", tmp_path / "parts")
+    assert outcome.code == 0, outcome.output
+    assert "columns label (before: grade), qid (before: session)" in " ".join(outcome.output.split())
+    assert run("describe", tmp_path / "parts" / "train.parquet").code == 0
+
+
 def test_split_into_folds(files, run, tmp_path):
     outcome = run("split", files / "train.txt", "--out", tmp_path / "folds", "--folds", 5, "--format", "letor")
     assert outcome.code == 0, outcome.output

@@ -282,7 +282,11 @@ def simulate(given: ClickSimulateArguments) -> None:
         temperature=given.temperature, swaps=given.swaps, seed=given.seed,
     )  # fmt: skip
     library.write(log, given.out)
-    show_facts([("log", f"{given.out}, {log_facts(log)}")])
+    facts = [("log", f"{given.out}, {log_facts(log)}")]
+    if not (given.temperature or given.swaps or len(given.ranker or ()) > 1):
+        needed = "--temperature 0.3, --swaps 0.5 or a second --ranker"
+        facts.append(("note", f"propensities cannot be estimated from this log; for that, add {needed}"))
+    show_facts(facts)
 
 
 for _command in (interleave, compare, estimate):

@@ -48,6 +48,7 @@ def split(
     missing: Missing = "zero",
 ) -> None:
     """Split a data file by query into training, validation and test data, or into folds."""
+    from ranksieve.data.data_file import DataFile
     from ranksieve.data.joined import JoinedSource, Piece, query_ids_of
     from ranksieve.data.read import open_data
 
@@ -68,6 +69,8 @@ def split(
         piece = Piece(source, frozenset(ids[number] for number in numbers))
         write_data(JoinedSource([piece], name=f"{data} ({name})"), file)
         facts.append((name, f"{file}, {counted(query=len(numbers))}"))
+    if isinstance(data, DataFile) and data.columns:  # the options that name columns are not needed any more
+        facts.append(("columns", ", ".join(f"{role} (before: {name})" for role, name in data.columns.items())))
     show_facts(facts)
 
 
