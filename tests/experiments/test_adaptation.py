@@ -199,7 +199,7 @@ def named_parquet(folder, name, features, seed):
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        (("clicks", "bm25"), r"background.parquet: 1 of the 3 features of the training data are missing \(price\)"),
+        (("clicks", "bm25"), r"background.parquet: lacks 1 of the 3 features of the training data \(price\)"),
         (("price", "bm25", "clicks"), "background.parquet: feature 1 is 'price', but was 'bm25'"),
         (
             ("bm25", "price", "clicks", "more"),

@@ -220,7 +220,7 @@ def test_tables_without_a_feature_are_not_scored_by_position() -> None:
         with pytest.raises(DataError, match=r"was 'age' in training|are missing \(age\)"):
             model.predict(wrong)
     with pytest.raises(
-        DataError, match=r"1 of the 3 features of the training data are missing .age.; the columns are bm25, links;"
+        DataError, match=r"lacks 1 of the 3 features of the training data .age.; the columns are bm25, links;"
     ):
         model.predict(table.drop(columns="age"))
 
