@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numba import config
 
 from ranksieve.kernels.category_splits import A_SET, SET, fill_goes_left
 from ranksieve.kernels.gain import SplitRules
@@ -85,6 +86,7 @@ def test_a_signed_column_bounds_both_sides_by_the_middle_of_their_values():
         assert state.limits[below].tolist() == [-np.inf, middle] and state.limits[above].tolist() == [middle, np.inf]
 
 
+needs_registers = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="registers exist in compiled code alone")
 WIDE = 2 * BLOCK + LANES  # columns: blocks, and what is left of them
 N_LEAVES = 24
 
@@ -119,7 +121,10 @@ def grow_with_all_histograms(rows, columns, rules, hist, spare):
         members[leaf], members[new] = members[leaf][left], members[leaf][~left]
 
 
-@pytest.mark.parametrize(("n_planes", "is_signed"), [(1, False), (2, False), (2, True)])
+@pytest.mark.parametrize(
+    ("n_planes", "is_signed"),
+    [pytest.param(1, False, marks=needs_registers), pytest.param(2, False, marks=needs_registers), (2, True)],
+)
 @pytest.mark.parametrize("n", [FEW_ROWS // 2, FEW_ROWS, FEW_ROWS + 1, 4 * FEW_ROWS])
 def test_leaves_of_few_rows_need_no_histogram(n, n_planes, is_signed):
     rules = RULES._replace(count_bits=20, newton=n_planes == 2, l2=1.0, min_docs=7)
