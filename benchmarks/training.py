@@ -68,13 +68,19 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "selgb 1%, variance": {"algo": "selgb", "gain": "variance", **share(0.01)},
 }
 THEIRS = "lightgbm lambdarank"
+ARRAYS = ("features", "labels", "offsets")  # of a data set
 N_TREES = {"selgb 1%": 300, "selgb 1%, variance": 300, "selgb 5%": 100, "negsgb 1%": 100}  # timed; of others 20
+
+
+def loaded(folder: Path) -> list[np.ndarray]:
+    """The arrays that `speed` has written."""
+    return [np.load(folder / f"{name}.npy") for name in ARRAYS]
 
 
 def prepare_theirs(folder: Path) -> None:
     import lightgbm
 
-    features, labels, offsets = (np.load(folder / f"{name}.npy") for name in ("features", "labels", "offsets"))
+    features, labels, offsets = loaded(folder)
     data = lightgbm.Dataset(features, labels, group=np.diff(offsets), params=LIGHTGBM).construct()
     LEARNERS.update({"features": features, THEIRS: lambda n: lightgbm.train(LIGHTGBM, data, n)})
 
@@ -82,7 +88,7 @@ def prepare_theirs(folder: Path) -> None:
 def prepare_ours(folder: Path) -> None:
     from ranksieve.data.binned import bin_data
 
-    features, labels, offsets = (np.load(folder / f"{name}.npy") for name in ("features", "labels", "offsets"))
+    features, labels, offsets = loaded(folder)
     binned = bin_data(rs.Dataset.from_arrays(features, labels, group=np.diff(offsets)))
     for name, parameters in PARAMETERS.items():
         given = {**SETTINGS, **parameters, "verbose": False}
@@ -114,7 +120,7 @@ def speed(data: rs.Dataset) -> list[dict]:
     names = [THEIRS, *PARAMETERS]
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("features", "labels", "offsets"):
+        for name in ARRAYS:
             np.save(Path(folder, name), getattr(data, name))
         with (
             ProcessPoolExecutor(1, context, prepare_theirs, (Path(folder),)) as theirs,

@@ -7,10 +7,11 @@ between the two, see `gain.SplitRules`. Plane 1, if present, sums second derivat
 All sums are fixed point: integer addition is associative, so threads or machines may share rows in any way.
 """
 
+import sys
 from typing import NamedTuple
 
 import numpy as np
-from numba import uintp
+from numba import uint64, uintp
 
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.jit import njit
@@ -18,8 +19,16 @@ from ranksieve.kernels.lanes import prefetch
 from ranksieve.kernels.parallel import run_parts
 
 LANES = 16  # features searched together
-TOGETHER = 4  # rows that are asked for before the ones in front of them are summed
+WORD = 8  # bins that are read together: byte k of a word, from the lowest, is column k of WORD
+WORDS = LANES // WORD  # in a group
+CHUNK = 256  # rows whose bins are copied before they are summed
+TILE = WORDS * CHUNK + 8  # words of a group's copy; with a power of two, all would be in the same cache sets
+TOGETHER = 4  # rows that are asked for before the ones in front of them are copied
 LARGE_LEAF = 32_768  # rows from which on a leaf is summed by rows instead of by columns
+
+
+if sys.byteorder != "little":
+    raise ImportError("ranksieve needs a little-endian processor; this one is big-endian")
 
 
 class TreeRows(NamedTuple):
@@ -87,34 +96,60 @@ def clear_columns(hist, n_bins, first, last):
             hist[g, plane, MISSING_BIN] = 0
 
 
+@njit(cache=True, nogil=True)
+def copy_members(rows, start, stop, first, last, tiles):
+    """The bins of members start:stop in the columns first:last, group by group: LANES bytes for each member."""
+    words, width = rows.bins.reshape(rows.bins.size).view(np.uint64), uintp(rows.bins.shape[1] // WORD)
+    flat_bins = rows.bins.reshape(rows.bins.size)
+    first_word, n_words, tile = uintp(first // WORD), uintp((last - first) // WORD), uintp(TILE)
+    for i in range(start, stop):
+        if (i - start) % TOGETHER == 0:
+            ask_for_rows(rows, flat_bins, i + TOGETHER, min(i + 2 * TOGETHER, stop), first, last)
+        source, target = uintp(rows.members[i]) * width + first_word, uintp(i - start) * uintp(WORDS)
+        for word in range(uintp(0), n_words, uintp(WORDS)):
+            for half in range(uintp(WORDS)):
+                tiles[target + half] = words[source + word + half]
+            target += tile
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_tile(tiles, tile, values, n, flat_hist, place):
+    """Add the values of n members to the LANES columns of a group, whose sums begin at `place`.
+
+    Unsigned positions in flat arrays need no check for negative ones: half the time of `hist[g, 0, bins[row, f], k]`.
+    """
+    lanes, eight, mask = uintp(LANES), uint64(8), uint64(255)
+    for i in range(uintp(n)):
+        value = values[i]
+        for half in range(uintp(WORDS)):
+            word, first = tiles[tile + uintp(WORDS) * i + half], place + uintp(WORD) * half
+            for k in range(uintp(WORD)):
+                flat_hist[first + ((word >> (eight * k)) & mask) * lanes + k] += value
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def add_members(rows, start, stop, counted, first, last, hist):
     """Add the members start:stop, less the counts that are there already, to the columns first:last.
 
-    `hist` has the groups of these columns.
+    `hist` has the groups of these columns. Bins of CHUNK members are copied first, so that these are added to one group
+    after the other: a group fits into the nearest cache, all of them do not.
     """
-    bins, members, packed, hess = rows.bins, rows.members, rows.packed, rows.hess
-    n_planes, group_size = hist.shape[1], uintp(hist.shape[1] * hist.shape[2] * LANES)
-    # unsigned positions in flat arrays need no check for negative ones: half the time of `hist[g, 0, bins[row, f], k]`
-    flat_hist, flat_bins = hist.reshape(hist.size), bins.reshape(bins.size)
-    width, plane_size, lanes = uintp(bins.shape[1]), uintp(hist.shape[2] * LANES), uintp(LANES)
-    for i in range(start, stop):
-        if (i - start) % TOGETHER == 0:
-            ask_for_rows(rows, flat_bins, i + TOGETHER, min(i + 2 * TOGETHER, stop), first, last)
-        row = members[i]
-        value, base = packed[row] - counted, uintp(row) * width
-        group = uintp(0)
-        for lane in range(uintp(first), uintp(last), lanes):
-            for k in range(lanes):
-                flat_hist[group + uintp(flat_bins[base + lane + k]) * lanes + k] += value
-            group += group_size
-        if n_planes == 2:
-            second = hess[row]
-            group = plane_size
-            for lane in range(uintp(first), uintp(last), lanes):
-                for k in range(lanes):
-                    flat_hist[group + uintp(flat_bins[base + lane + k]) * lanes + k] += second
-                group += group_size
+    n_planes, plane_size, flat_hist = hist.shape[1], uintp(hist.shape[2] * LANES), hist.reshape(hist.size)
+    most = min(CHUNK, stop - start)
+    tiles, values = np.empty((last - first) // LANES * TILE, np.uint64), np.empty((n_planes, most), np.int64)
+    for begin in range(start, stop, CHUNK):
+        n = min(CHUNK, stop - begin)
+        copy_members(rows, begin, begin + n, first, last, tiles)
+        for i in range(n):
+            values[0, i] = rows.packed[rows.members[begin + i]] - counted
+        for i in range(n if n_planes == 2 else 0):
+            values[1, i] = rows.hess[rows.members[begin + i]]
+        place, tile = uintp(0), uintp(0)
+        for _ in range((last - first) // LANES):
+            for plane in range(n_planes):
+                add_tile(tiles, tile, values[plane], n, flat_hist, place)
+                place += plane_size
+            tile += uintp(TILE)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
