@@ -13,6 +13,10 @@ INSTALL = installs() { { [ -x $(BIN)/uv ] && $(UV_PIP) "$$@"; } || $(PIP) "$$@";
 demo: $(VENV)/.ready-demo
 	$(BIN)/ranksieve demo --out demo
 
+# tests start many processes, which import the same modules: their bytecode is kept, whatever is set outside
+test test-nojit: export PYTHONDONTWRITEBYTECODE =
+test test-nojit: export PYTHONPYCACHEPREFIX = $(CURDIR)/$(VENV)/bytecode
+
 # a process per core; kernels that several would compile at once are compiled before. Tests that kill the workers of a
 # cluster depend on time, so these run alone
 test: $(VENV)/.ready-test
