@@ -173,12 +173,12 @@ def memory_size(n_bytes: int) -> str:
 
     Examples
     --------
-    >>> memory_size(98_304), memory_size(389 << 20), memory_size(6 << 30), memory_size(1 << 30)
-    ('96K', '389M', '6G', '1G')
+    >>> memory_size(98_304), memory_size(389 << 20), memory_size(6 << 30), memory_size(1130 << 20)
+    ('96K', '389M', '6G', '1.1G')
     """
     unit = next(unit for unit, size in reversed(UNITS.items()) if n_bytes >= size or unit == "")
     size = n_bytes / UNITS[unit]
-    return f"{size:.2g}{unit}" if size < 10 else f"{size:.0f}{unit}"
+    return f"{size:.3g}{unit}" if size < 1000 else f"{size:.0f}{unit}"
 
 
 def file_size(n_bytes: int) -> str:
