@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import tables
 from mkdocs.structure.files import File, Files
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -14,7 +15,6 @@ from typer.testing import CliRunner
 import ranksieve
 from ranksieve.cli.app import MODULES, app
 from ranksieve.parameter_table import ALIASES, SLOTS, table
-from ranksieve.rules import parameters_of
 
 ROOT = Path(__file__).parent.parent
 
@@ -46,19 +46,13 @@ def commands() -> str:
 
 def parameters() -> str:
     """The one table of training parameters, and the rules that have parameters of their own."""
-    lines = ["# Parameters of training\n", "| parameter | default | meaning | values |", "|---|---|---|---|"]
-    for one in table().values():
-        cells = (f"`{one.name}`", f"`{one.default!r}`", one.help, one.expected)
-        lines.append("| " + " | ".join(map(_cell, cells)) + " |")
     aliases = ", ".join(f"`{alias}` for `{name}`" for alias, name in ALIASES.items())
-    lines.append(f"\nOther names, in Python and TOML: {aliases}.\n")
-    for registry in SLOTS:
-        lines += [f"\n## {registry.kind.capitalize()}\n", "| name | what it does | parameters |", "|---|---|---|"]
-        for name, rule in registry.items():
-            about = (rule.__doc__ or "").partition("\n")[0]
-            own = ", ".join(f"`{one}`" for one in (parameters_of(rule) if isinstance(rule, type) else ()))
-            lines.append("| " + " | ".join(map(_cell, (f"`{name}`", about, own))) + " |")
-    return "\n".join(lines)
+    parts = [
+        f"# Parameters of training\n\n{tables.parameters(table())}",
+        f"Other names, in Python and TOML: {aliases}.",
+    ]
+    parts += [f"## {registry.kind.capitalize()}\n\n{tables.rules(registry)}" for registry in SLOTS]
+    return "\n\n".join([*parts, f"## Other rankers\n\n{tables.rankers()}\n"])
 
 
 def reference() -> str:
@@ -92,10 +86,4 @@ def _result(found: Any) -> str:
         f"{key}: {value}" for key, value in latest.items() if key != "rows" and not isinstance(value, dict)
     )
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    lines = [facts + "\n", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(_cell(row.get(key, "")) for key in columns) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def _cell(value: Any) -> str:
-    return str(value).replace("|", "\\|").replace("\n", " ")
+    return f"{facts}\n\n{tables.lines(columns, ([row.get(key, '') for key in columns] for row in rows))}"

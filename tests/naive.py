@@ -152,7 +152,7 @@ def selection(labels, offsets, keep):
 
 
 def best_first(rows, values):
-    """Rows by falling value, equal values by row."""
+    """Rows by descending value, equal values by row."""
     return sorted(rows, key=lambda row: (-values[row], row))
 
 
@@ -192,3 +192,8 @@ def best_split(bins, n_bins, grad, hess, *, min_docs, newton=False, l2=0.0, sign
                 if gain > best[0] * (1 + 1e-12):
                     best = (gain, feature, b, missing_left)
     return best
+
+
+def kept_rows(data, keep):
+    """Rows of the lists that `keep(rows)` returns for each query."""
+    return sorted(row for start, stop in itertools.pairwise(data.offsets) for row in keep(list(range(start, stop))))

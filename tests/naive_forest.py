@@ -164,3 +164,9 @@ def random_bins(rng, n_docs, n_features):
     bins = rng.integers(0, 256, (n_docs, n_features)).astype(np.uint8)
     bins[rng.random(bins.shape) < 0.1] = 255
     return bins
+
+
+def naive_leaves(forest: Forest, X: np.ndarray) -> np.ndarray:
+    """The leaf of every document in every tree."""
+    rows = np.asarray(X, dtype=np.float64)
+    return np.array([[naive_leaf(forest, t, row) for t in range(forest.n_trees)] for row in rows])

@@ -197,7 +197,7 @@ def evaluate_quickrank(text: str, X: np.ndarray) -> np.ndarray:
 
 
 def evaluate_statistics(statistics, rows: list[list[float]]) -> list[list[float]]:
-    """The statistics of each row, by whole numbers of Python and a dictionary for each table."""
+    """The statistics of each row, by integers of Python and a dictionary for each table."""
     multiplier, all_bits = 0x4906BA494954CB65, (1 << 64) - 1
 
     def element_number(element, row: list[float]) -> int | None:
@@ -221,3 +221,17 @@ def evaluate_statistics(statistics, rows: list[list[float]]) -> list[list[float]
             places = {one: place for place, one in enumerate(table.keys.tolist()[:-1])}
             found[-1] += [float(values[places.get(key, -1)]) for values in table.values]
     return found
+
+
+def letor_rows(lines):
+    """Label, query id, features and comment of each line that has them."""
+    rows = []
+    for line in lines:
+        text, sign, comment = line.partition("#")
+        label, *tokens = text.split() or [None]
+        if label is None:
+            continue
+        id = tokens.pop(0)[4:] if tokens and tokens[0].startswith("qid:") else None
+        features = {int(token.split(":")[0]): float(token.split(":")[1]) for token in tokens}
+        rows.append((float(label), id, features, comment if sign else None))
+    return rows

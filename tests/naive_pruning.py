@@ -78,5 +78,5 @@ def untied_lists(seed, sizes=(12, 1, 20, 5)):
 
 
 def best_rows(scores, start, stop):
-    """The rows of a list by falling score."""
+    """The rows of a list by descending score."""
     return start + np.argsort(-scores[start:stop])

@@ -232,7 +232,7 @@ def proximity_features(index: NaiveIndex, text: str, doc: int, f: int) -> dict[s
 
 
 def feedback_features(index: NaiveIndex, docs: list[int], scores: list[float], rank: int) -> dict[str, float]:
-    """Likeness of the candidate at a rank to the best ones."""
+    """Similarity of the candidate at a rank to the best ones."""
     texts = [[term for text in doc for term in text] for doc in index.terms]
     mean = sum(map(len, texts)) / index.n_docs
     mine = Counter(texts[docs[rank]])
@@ -310,12 +310,12 @@ def neighbour_features(index: NaiveIndex, docs: list[int], scores: list[float], 
         return {t: weight / math.hypot(*kept.values()) for t, weight in kept.items()}
 
     vectors = [telling(doc) for doc in docs]
-    likeness = {k: round(sum(x * v.get(t, 0) for t, x in vectors[rank].items()), 6) for k, v in enumerate(vectors)}
-    nearest = sorted((k for k in likeness if k != rank and likeness[k] > 0), key=lambda k: -likeness[k])
+    similarity = {k: round(sum(x * v.get(t, 0) for t, x in vectors[rank].items()), 6) for k, v in enumerate(vectors)}
+    nearest = sorted((k for k in similarity if k != rank and similarity[k] > 0), key=lambda k: -similarity[k])
     out = {}
     for n in (5, 20):
-        total = sum(likeness[k] for k in nearest[:n])
-        out[f"score_{n}"] = sum(likeness[k] * scaled[k] for k in nearest[:n]) / total if total else math.nan
+        total = sum(similarity[k] for k in nearest[:n])
+        out[f"score_{n}"] = sum(similarity[k] * scaled[k] for k in nearest[:n]) / total if total else math.nan
     return out
 
 
@@ -415,3 +415,9 @@ def random_postings(rng, n_docs=40, n_terms=9, n_fields=3):
         fields=keys[:, 2].astype(np.uint8),
         tfs=np.array([*found.values()], np.int32),
     )
+
+
+def snippet_window(words: list[str], wanted: set[str], n_words: int) -> tuple[int, int]:
+    """The most distinct wanted words, and the most of them, in a stretch that begins four words before a match."""
+    stretches = [words[k : k + n_words - 4] for k, word in enumerate(words) if word in wanted]
+    return max(((len({*some} & wanted), sum(word in wanted for word in some)) for some in stretches), default=(0, 0))

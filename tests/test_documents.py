@@ -14,6 +14,7 @@ A line that ends in `# needs …` is not run, but its flags are checked, as are 
 from __future__ import annotations
 
 import glob
+import importlib
 import pkgutil
 import re
 import shlex
@@ -25,25 +26,24 @@ import sklearn
 import typer.main
 from typer.testing import CliRunner
 
-from ranksieve.cli.app import app
-from ranksieve.parameter_table import load_rules
-from ranksieve.rules import OBJECTIVES, SELECTIONS, STRATEGIES
+from ranksieve.cli.app import MODULES, app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LANGUAGES = {"", "python", "sh", "text", "toml"}
-MOST = {"--queries": 8, "--trees": 5, "--set trees": 5, "--grow": 4, "--local-workers": 2}
+MOST = {"--queries": 8, "--trees": 5, "--grow": 4, "--local-workers": 2}
 
 
 def smaller(code: str) -> str:
     """The same on less data."""
     for flag, most in MOST.items():
         code = re.sub(rf"{flag}([ =])(\d+)", lambda found: f"{flag}{found[1]}{min(int(found[2]), most)}", code)  # noqa: B023
+    code = re.sub(r"\btrees( ?= ?)(\d+)", lambda found: f"trees{found[1]}{min(int(found[2]), 10)}", code)
     code = re.sub(r"two_stage\((\d+)", lambda found: f"two_stage({min(int(found[1]), 12)}", code)
     if code.startswith("ranksieve tune"):
         code += " --trials 2 --trees 5"
-    if code.startswith("ranksieve train") and "--trees" not in code:
+    if code.startswith(("ranksieve train", "ranksieve clicks train")) and "--trees" not in code:
         code += " --trees 5"
     if code.startswith("ranksieve experiment"):
         code = code.replace(" --quick", "").replace(" --jobs 4", "") + " --quick --jobs 1"
@@ -114,11 +114,30 @@ def test_commands_within_the_text_exist(page):
         check_flags(command.replace("…", ""))
 
 
-def test_pages_name_what_there_is():
-    load_rules()
-    for page, names in (("selections.md", SELECTIONS), ("training.md", OBJECTIVES), ("pruning.md", STRATEGIES)):
-        text = (ROOT / "docs" / page).read_text()
-        assert all(f"| `{name}` |" in text for name in names), page
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_tables_of_rules_are_those_of_the_registries(page, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    written = importlib.import_module("tables").written(page)
+    assert written == page.read_text(encoding="utf-8"), "run python docs/tables.py"
+
+
+def test_an_unknown_table_is_named_with_its_page(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    page = tmp_path / "page.md"
+    for marker in ("selektion", "parameters trees leafs"):
+        page.write_text(f"<!-- table: {marker} -->\n<!-- end -->\n")
+        with pytest.raises(ValueError, match=f"page.md: the marker 'table: {marker}' has the unknown name"):
+            importlib.import_module("tables").written(page)
+
+
+def test_the_pages_have_every_command():
+    """Neither is a command removed by accident, nor one added that no page shows."""
+    shown = set()
+    for text in [page.read_text(encoding="utf-8") for page in PAGES]:
+        code = "\n".join(code for _, code in BLOCK.findall(text))
+        shown.update(re.findall(r"^(?:\$ )?ranksieve ([a-z][a-z-]*)", code, re.MULTILINE))
+        shown.update(re.findall(r"`ranksieve ([a-z][a-z-]*)", BLOCK.sub("", text)))
+    assert shown == set(MODULES)
 
 
 def test_the_code_of_algorithms_exists():

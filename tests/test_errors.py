@@ -52,8 +52,8 @@ def test_the_command_line_shows_flags_and_python_names(tmp_path: Path) -> None:
     from ranksieve.cli.app import app
 
     shown = CliRunner().invoke(app, ["train", "x.txt", "--out", str(tmp_path / "m"), "--min-docs", "0"]).output
-    assert shown == "error: --min-docs is 0; expected a whole number from 1\n"
-    with pytest.raises(RanksieveError, match=r"^min_docs is 0; expected a whole number from 1$"):
+    assert shown == "error: --min-docs is 0; expected an integer from 1\n"
+    with pytest.raises(RanksieveError, match=r"^min_docs is 0; expected an integer from 1$"):
         ranksieve.train(ranksieve.synth.cubic(2), min_docs=0)
 
 

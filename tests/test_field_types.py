@@ -63,4 +63,4 @@ def test_words_of_types():
     assert words(tuple) == "a list of values"
     assert words(tuple[dict[str, int], ...]) == "a list of tables"
     assert words(list[int]) == "a value"
-    assert words(int | str | None) == "a whole number or a text"
+    assert words(int | str | None) == "an integer or a text"

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from ranksieve.boosting.callbacks import Record
+from ranksieve.errors import param
 from ranksieve.progress import ProgressDisplay, TrainingProgress, training_progress
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -117,3 +118,10 @@ def test_a_notebook_without_widgets_shows_one_line_that_is_updated(monkeypatch) 
             progress(record(step, 50))
     assert [kind for kind, _ in shown] == ["new"] + ["update"] * (len(shown) - 1) and len(shown) > 5
     assert shown[-1][1].startswith("selgb: 25/50 trees  valid ndcg@10 0.4312")
+
+
+@pytest.mark.parametrize(("flags", "shown"), [(False, "lower min_docs"), (True, "lower --min-docs")])
+def test_parameters_in_notes_are_spelled_as_the_user_writes_them(flags: bool, shown: str) -> None:
+    screen = io.StringIO()
+    TrainingProgress("selgb", console=Console(file=screen, width=200), flags=flags).note("lower ", param("min_docs"))
+    assert screen.getvalue() == f"{shown}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import pickle
 import subprocess
@@ -23,7 +24,7 @@ from ranksieve.errors import ParameterError, UnusedParameterWarning
 from ranksieve.parameter_table import canonical, table
 from ranksieve.params import Params
 from ranksieve.pruning.strategies import find_strategy
-from ranksieve.rules import RESERVED, SELECTIONS, STRATEGIES, integer, parameter
+from ranksieve.rules import OBJECTIVES, SELECTIONS, STRATEGIES, integer, parameter, reserved_names
 from samples import small_dataset
 
 pytestmark = pytest.mark.usefixtures("nothing_registered")
@@ -115,8 +116,8 @@ def test_a_registered_rule_is_known_to_every_interface(registered, tmp_path, mon
     runner = CliRunner(env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"})
     shown = " ".join(runner.invoke(app, ["train", "--help"]).output.split())
     assert (
-        "--first-docs INT Documents from the top of each list to train on; a whole number from 1. [default: 10]"
-        in shown
+        "--first-docs INT Documents from the top of each list to train on (selection first-documents); an integer "
+        "from 1. [default: 10]" in shown
     )
     assert "--limit FLOAT" in shown and "first-documents" in shown and "huber" in shown
     out = tmp_path / "model.txt"
@@ -132,8 +133,12 @@ def test_a_registered_rule_is_known_to_every_interface(registered, tmp_path, mon
     np.testing.assert_array_equal(ranker.model_.leaf_values, expected.leaf_values)
 
     monkeypatch.syspath_prepend(Path(__file__).parent.parent / "docs")
-    generate = pytest.importorskip("generate", reason="needs the docs extra")
-    assert "| `first_docs` | `10` | Documents from the top of each list to train on |" in generate.parameters()
+    tables = importlib.import_module("tables")
+    about = "Documents from the top of each list to train on (selection first-documents)"
+    assert f"| `first_docs` | `10` | {about} |" in tables.parameters(table())
+    assert "| `first-documents` | All positives and the first documents of each list. | `first_docs` |" in tables.rules(
+        SELECTIONS
+    )
 
 
 def test_instances_classes_in_files_and_functions_get_the_same_treatment(tmp_path, registered):
@@ -155,7 +160,7 @@ def test_instances_classes_in_files_and_functions_get_the_same_treatment(tmp_pat
         np.testing.assert_array_equal(model.leaf_values, by_name.leaf_values)
     with pytest.raises(ParameterError, match="unknown parameter 'own_dogs'"):
         rs.train(data, selection=f"{tmp_path}/own.py:First", own_dogs=3, **options)
-    with pytest.raises(ParameterError, match="first_docs is 0; expected a whole number from 1"):
+    with pytest.raises(ParameterError, match="first_docs is 0; expected an integer from 1"):
         rs.train(data, selection="first-documents", first_docs=0, **options)
 
 
@@ -209,7 +214,7 @@ def test_a_rule_keeps_its_own_defaults(own_file):
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (TopNegatives(every=0), "every is 0; expected a whole number from 1"),
+        (TopNegatives(every=0), "every is 0; expected an integer from 1"),
         (TopNegatives(negatives=7.0), r"negatives is 7.0; expected a number in \(0, 1\]"),
         (Near("far"), "margin is 'far'; expected a number"),
     ],
@@ -230,7 +235,7 @@ def test_fields_of_passed_rules_get_their_types():
 
 def test_parameters_of_strategies_are_checked():
     for strategy in ("random", STRATEGIES["random"]):
-        with pytest.raises(ParameterError, match="draws is -5; expected a whole number from 1"):
+        with pytest.raises(ParameterError, match="draws is -5; expected an integer from 1"):
             find_strategy(strategy, draws=-5)
     with pytest.raises(ParameterError, match="draws is -5"):
         find_strategy(STRATEGIES["random"](draws=-5))
@@ -291,9 +296,9 @@ def test_a_rule_of_a_file_has_keys_and_flags(own_file, tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("trees = 3\nextra = 'x'\nselection = 'OWN'\n", 2, "expected a whole number"),
+        ("trees = 3\nextra = 'x'\nselection = 'OWN'\n", 2, "expected an integer"),
         ("trees = 3\nlerning-rate = 0.1\n", 2, "unknown parameter 'lerning_rate'; did you mean 'learning_rate'"),
-        ("leaves = 3\ntrees = 0\n", 2, "expected a whole number from 1"),
+        ("leaves = 3\ntrees = 0\n", 2, "expected an integer from 1"),
         ("trees = 3\nleaves = 3\nn-estimators = 4\n", 3, "is given twice"),
     ],
 )
@@ -353,20 +358,73 @@ def test_fields_with_names_of_other_meaning_are_refused(name):
             Params(selection=passed)
 
 
-def test_names_of_other_meaning_are_complete():
+def test_no_name_has_two_meanings():
     import typer
 
-    known = set(table())
-    command = typer.main.get_command(app).commands["train"]
-    names = {one.name for one in command.params} | {
+    commands = typer.main.get_command(app).commands
+    names = {one.name for name in ("train", "prune") for one in commands[name].params} | {
         name
         for function in (rs.train, rs.prune, rs.cluster.train, rs.Ranker.fit)
         for name, one in inspect.signature(function).parameters.items()
         if one.kind is one.KEYWORD_ONLY
     }
     names |= {name for kind in (rs.Ranker, Params) for name in dir(kind) if name.strip("_") == name}
-    names = {name for name in names if not name.startswith("eval_")} - {"group", "sample_weight"}
-    assert names - known <= RESERVED
+    names = {name for name in names if not name.startswith("eval_")} - {
+        "group",
+        "sample_weight",
+        "context",
+        "misplaced",
+    }
+    assert names - set(table()) <= reserved_names()
+
+
+def test_names_that_are_no_arguments_are_free():
+    assert not {"options", "context", "misplaced"} & reserved_names()
+
+
+def test_a_subclass_of_a_built_in_objective_may_write_to_its_scores():
+    from ranksieve.boosting.objectives.squared import SquaredError
+
+    @dataclass(frozen=True)
+    class Halved(SquaredError):
+        def __call__(self, view):
+            view.scores[:] *= 0.5
+            return super().__call__(view)
+
+    @dataclass(frozen=True)
+    class AlsoHalved(SquaredError):
+        def __call__(self, view):
+            return view.labels - 0.5 * view.scores, np.ones(len(view.labels))
+
+    data = small_dataset()
+    written, plain = (
+        rs.train(data, algo="mart", objective=rule, trees=4, early_stopping=0).predict(data)
+        for rule in (Halved(), AlsoHalved())
+    )
+    np.testing.assert_array_equal(written, plain)
+    assert OBJECTIVES.is_own(SquaredError())
+    assert not OBJECTIVES.is_own(Halved())
+
+
+def test_a_registered_instance_that_cannot_be_hashed_is_described():
+    @dataclass
+    class Mutable:
+        margin: float = 1.5
+
+        def __call__(self, view):
+            return None
+
+    rs.register_selection("mutable", Mutable())
+    assert Params(margin=2.0).unused_message()[-1] == " adaptive, progress"
+    assert "(selection adaptive, progress)" in inspect.getdoc(rs.Ranker)  # not "mutable": its margin is set
+
+
+def test_docstrings_list_every_parameter_also_of_rules_registered_later():
+    for documented in (rs.Ranker, Params, rs.train):
+        lines = inspect.getdoc(documented).splitlines()
+        assert [name for name in table() if not any(line.startswith(f"{name} : ") for line in lines)] == []
+    rs.register_selection("first", FirstDocuments)
+    assert "first_docs : int, default 10" in inspect.getdoc(rs.Ranker)
 
 
 def test_names_of_other_parameters_are_refused_in_passed_rules():
@@ -433,7 +491,7 @@ def test_classes_that_are_no_rules_are_refused_in_words():
             with pytest.raises(ParameterError, match=r"no default for its field 'depths?'"):
                 use()
     assert Params(selection=Foreign, depth=3).selection_rule.depth == 3
-    with pytest.raises(ParameterError, match="depth is 'x'; expected a whole number"):
+    with pytest.raises(ParameterError, match="depth is 'x'; expected an integer"):
         Params(selection=Foreign, depth="x")
 
 
@@ -460,14 +518,14 @@ def test_values_that_are_no_rules_are_refused():
 def test_bugs_of_a_check_are_not_hidden():
     @dataclass(frozen=True)
     class Buggy:
-        depth: int = parameter(1, "Depth", "a whole number", lambda value: value.no_such_attribute)
+        depth: int = parameter(1, "Depth", "an integer", lambda value: value.no_such_attribute)
 
         def __call__(self, view):
             return None
 
     with pytest.raises(AttributeError, match="no_such_attribute"):
         Params(selection=Buggy, depth=2)
-    with pytest.raises(ParameterError, match="depth is 'x'; expected a whole number"):
+    with pytest.raises(ParameterError, match="depth is 'x'; expected an integer"):
         Params(selection=Buggy, depth="x")
 
 

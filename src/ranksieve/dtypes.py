@@ -21,7 +21,7 @@ Features: TypeAlias = (
 
 FEATURE = np.float32  # what search engines compute and serve; half the memory of float64
 LABEL = np.float32  # grades may be fractions; gains are computed in float64
-GRADE = np.uint8  # a label that is a whole number, where memory is short; in kernels, 0 for negatives
+GRADE = np.uint8  # a label that is an integer, where memory is short; in kernels, 0 for negatives
 SCORE = np.float64  # sums of thousands of leaves must not depend on their order beyond 1e-15
 OFFSET = np.int64  # 27 million rows times 220 features does not fit 32 bits
 ROW = np.int32  # a row number: 2 billion rows, half the memory traffic of int64

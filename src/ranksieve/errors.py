@@ -49,17 +49,22 @@ class ParamName:
 
 
 def param(name: str, value: Any = None) -> ParamName:
-    """A parameter as part of an error or a warning: each place where it is shown has its own spelling.
+    """A parameter as part of an error, a warning or a note: each place where it is shown has its own spelling.
 
     Examples
     --------
-    >>> error = ParameterError(param("min_docs"), " is 0; expected a whole number from 1")
+    >>> error = ParameterError(param("min_docs"), " is 0; expected an integer from 1")
     >>> str(error)
-    'min_docs is 0; expected a whole number from 1'
+    'min_docs is 0; expected an integer from 1'
     >>> error.for_command_line()
-    '--min-docs is 0; expected a whole number from 1'
+    '--min-docs is 0; expected an integer from 1'
     """
     return ParamName(name, value)
+
+
+def joined_parts(parts: Iterable[str | ParamName], *, flags: bool = False) -> str:
+    """A message made of text and parameters, which are spelled as flags or as in Python."""
+    return "".join(part.flag if flags and isinstance(part, ParamName) else str(part) for part in parts)
 
 
 class _Message(Exception):
@@ -79,10 +84,10 @@ class _Message(Exception):
 
     def for_command_line(self) -> str:
         """The message with parameters spelled as flags."""
-        return "".join(part.flag if isinstance(part, ParamName) else part for part in self.parts)
+        return joined_parts(self.parts, flags=True)
 
     def __str__(self) -> str:
-        return "".join(map(str, self.parts))
+        return joined_parts(self.parts)
 
     def with_prefix(self, text: str) -> Self:
         """The same error with a text before its message, for example the file and line it is about."""
@@ -188,9 +193,9 @@ def check_choice(name: str, value: object, known: Iterable[str]) -> None:
 
 
 def check_whole(name: str, value: object, low: int = 1) -> None:
-    """Refuse a value of a parameter that is not a whole number from `low`."""
+    """Refuse a value of a parameter that is not an integer from `low`."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
-        raise ParameterError(param(name), f" is {value!r}; expected a whole number from {low}")
+        raise ParameterError(param(name), f" is {value!r}; expected an integer from {low}")
 
 
 def check_number(name: str, value: object, low: float = 0, high: float = inf) -> None:

@@ -23,7 +23,7 @@ from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.matrix import encoded
 from ranksieve.forest.model import Model
-from ranksieve.parameter_table import canonical, table, unknown_parameter
+from ranksieve.parameter_table import ParametersDoc, canonical, table, unknown_parameter
 from ranksieve.params import Params
 from ranksieve.rankers.train import train
 from ranksieve.rules import ALIASES
@@ -66,9 +66,9 @@ class Ranker(BaseEstimator):
 
     The parameters are those of `ranksieve.train`, by the same names and with the same defaults. scikit-learn's,
     LightGBM's and XGBoost's names (`n_estimators`, `num_leaves`, `min_child_samples`, `reg_lambda`, `random_state`, …)
-    stand for them. `X` is a numpy
-    array, a scipy sparse matrix, or a pandas, polars or Arrow table. Rows of one query share a `qid`, or are adjacent
-    and `group` gives the size of each query. A column `qid` of a table is used where neither is given.
+    stand for them. `X` is a numpy array, a scipy sparse matrix, or a pandas, polars or Arrow table. Rows of one query
+    share a `qid`, or are adjacent and `group` gives the size of each query. A column `qid` of a table is used where
+    neither is given.
 
     Attributes
     ----------
@@ -296,6 +296,9 @@ class Ranker(BaseEstimator):
                 f"column {first} of X is {names[first]!r} but was {known[first]!r} in training; "
                 "give the same columns in the same order"
             )
+
+
+Ranker.__doc__ = ParametersDoc(Ranker.__doc__, "Parameters", "Attributes")  # type: ignore[assignment]
 
 
 def _validation_sets(

@@ -6,13 +6,13 @@ import types
 from contextlib import suppress
 from typing import Any, Union, get_args, get_origin
 
-WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "a table"}
-PLURALS = {str: "texts", int: "whole numbers", float: "numbers", dict: "tables"}
+WORDS = {str: "a text", int: "an integer", float: "a number", bool: "true or false", dict: "a table"}
+PLURALS = {str: "texts", int: "integers", float: "numbers", dict: "tables"}
 UNIONS = (types.UnionType, Union)
 
 
 def fitted(value: Any, kind: Any) -> Any:
-    """The value in a type, with whole numbers as floats and lists as tuples; `TypeError` where it has another type.
+    """The value in a type, with integers as floats and lists as tuples; `TypeError` where it has another type.
 
     Plain types, tables, tuples and unions are checked.
 
@@ -50,7 +50,7 @@ def words(kind: Any) -> str:
     Examples
     --------
     >>> words(tuple[int, ...] | None), words(str | dict[str, int])
-    ('a list of whole numbers', 'a text or a table')
+    ('a list of integers', 'a text or a table')
     """
     plain, parts = get_origin(kind) or kind, get_args(kind)
     if plain in UNIONS:

@@ -103,7 +103,8 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 def locked(path: str | os.PathLike[str], *, tries: int | None = None) -> Iterator[int]:
     """Lock a folder, or a file, which is made if there is none; yields its handle. The lock ends with the process.
 
-    Other processes that lock the same path wait. With `tries`, they get a BlockingIOError after so many, 50 ms apart.
+    Other processes that lock the same path wait. With `tries`, they try that often, 50 ms apart, and then get a
+    BlockingIOError.
     """
     if sys.platform == "win32" and os.path.isdir(path):  # cannot be opened there
         yield -1

@@ -1,4 +1,4 @@
-"""Reading and writing files: data sets, TREC runs and judgements, queries, model cards.
+"""Reading and writing files: data sets, TREC runs and judgements, queries, model cards, Vespa's rank profiles.
 
 MLflow loads models with it: `mlflow.pyfunc.save_model(path, loader_module="ranksieve.io", data_path="model.txt")`.
 """
@@ -7,6 +7,7 @@ from ranksieve.data.letor import write_letor
 from ranksieve.data.parquet import write_parquet
 from ranksieve.data.read import read
 from ranksieve.evaluation.model_card import model_card
+from ranksieve.forest.formats.vespa import rank_profile
 from ranksieve.models.load import load
 from ranksieve.retrieval.feature_logs import read_feature_log
 from ranksieve.retrieval.queries import read_queries
@@ -16,6 +17,7 @@ _load_pyfunc = load  # what MLflow calls with the path of the file
 
 __all__ = [
     "model_card",
+    "rank_profile",
     "read",
     "read_feature_log",
     "read_judgements",

@@ -1,15 +1,17 @@
 """The table of training parameters, and the algorithms that use them.
 
-The table joins the parameters in `Core` with the fields of all registered rules (see `rules`). An `Algorithm` lists
-which of them it uses.
+The table joins the parameters in `Core` and `Run` with the fields of all registered rules and rankers (see `rules`). An
+`Algorithm` lists which of them it uses.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import keyword
 import os
 import pkgutil
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +26,7 @@ from ranksieve.rules import (
     AUTO,
     NEAREST,
     OBJECTIVES,
+    RANKERS,
     SELECTIONS,
     STEPS,
     STRATEGIES,
@@ -50,14 +53,21 @@ from ranksieve.text_formats import (
 
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
 
-# Where the rules are: modules, and packages all of whose modules are loaded.
+# Where the rules and rankers are: modules, and packages all of whose modules are loaded.
 RULES = (
     "ranksieve.boosting.selections",
     "ranksieve.boosting.objectives",
     "ranksieve.boosting.steps",
     "ranksieve.pruning.strategies",
+    "ranksieve.pruning.xcleaver",
+    "ranksieve.rankers.feature",
+    "ranksieve.rankers.lambdarank",
+    "ranksieve.rankers.lightgbm",
+    "ranksieve.rankers.mcrank",
+    "ranksieve.rankers.ranksvm",
 )
 SLOTS = (SELECTIONS, OBJECTIVES, STEPS, STRATEGIES)
+MOST_NAMED = 3  # rules that the help of a parameter names
 
 RESOURCES = ("threads", "memory", "bin_folder", "keep_bins")  # models do not depend on them
 COMMON = ("algo", "metric", "gains", "threads", "seed")
@@ -99,27 +109,12 @@ FORESTS = {
     "oblivious-lambdamart": _boosted("everything", "ndcg", "oblivious"),
     "oblivious-mart": _boosted("everything", "squared", "oblivious"),
 }
-RANKERS = {
-    "ranksvm": Algorithm(("c",)),
-    "lambdarank": Algorithm(("hidden", "epochs", "learning_rate", "truncation", "normalize", "early_stopping")),
-    "mcrank": Algorithm((*GROWING, "learning_rate")),
-    "mcrank-ordinal": Algorithm((*GROWING, "learning_rate")),
-    "feature": Algorithm(("feature",)),
-    "lightgbm": Algorithm(
-        ("trees", "leaves", "learning_rate", "early_stopping", "min_docs", "min_hessian", "l2", "max_depth",
-         "feature_fraction", "row_fraction", "max_bins", "truncation", "normalize", "position_l2", "max_cat_threshold",
-         "max_cat_to_onehot", "cat_smooth", "cat_l2", "min_docs_per_group")
-    ),
-    "xcleaver": Algorithm(("base", "grow", "rate", "strategy", "global_")),  # and what its base uses
-}  # fmt: skip
-ALGORITHMS = {**FORESTS, **RANKERS}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Core:
-    """The parameters that belong to no rule."""
+    """The parameters of trees and of metrics."""
 
-    algo: str = choice("selgb", "Algorithm", tuple(ALGORITHMS))
     trees: int = integer(1000, "Largest number of trees (mcrank: rounds)", 1)
     leaves: int = integer(16, "Largest number of leaves per tree", 2, MAX_LEAVES)
     metric: str = parameter("ndcg@10", "Metric of validation and early stopping", "a metric name", bool)
@@ -136,7 +131,9 @@ class Core:
         0.0, "Collapse the deepest leaves until a tree is at most this share deeper than a balanced one (0: never)"
     )
     feature_fraction: float = share(1.0, "Share of the features each tree may use")
-    row_fraction: float = share(1.0, "Share of the training rows each tree is grown on; λ are those of the whole lists")
+    row_fraction: float = share(
+        1.0, "Share of the training rows that each tree is grown on; gradients are computed on all rows"
+    )
     bag: int = integer(1, "Number of forests that are trained on samples of the queries and averaged", 1)
     bag_fraction: float = share(0.8, "Share of the queries that each forest of a bag is trained on")
     size: int = integer(0, "Prune the finished forest to this many trees (0: keep all)")
@@ -178,18 +175,15 @@ class Core:
         10.0, "L2 regularisation added to l2 for splits by a set of several categories, in the gain and in the values "
         "of the two leaves",
     )  # fmt: skip
-    min_docs_per_group: int = integer(100, "Smallest number of documents added to a set of categories at a time", 1)
-    base: str = choice("lambdamart", "Algorithm that grows the trees (xcleaver)", tuple(FORESTS))
-    grow: int = integer(400, "Trees grown per round (xcleaver)", 1)
-    rate: float = parameter(
-        0.75, "Share of the trees removed per round (xcleaver)", "a number in [0, 1)", lambda v: 0 <= v < 1
+    min_docs_per_group: int = integer(
+        100, "Smallest number of documents by which two candidate sets of categories differ, and outside of a set", 1
     )
-    global_: bool = switch(False, "Prune and re-weight all trees each round, not only the new ones (xcleaver)")
-    c: float = parameter(1.0, "Weight of the pair losses (ranksvm)", "a number above 0",
-                         lambda value: 0 < value < float("inf"))  # fmt: skip
-    hidden: int = integer(10, "Hidden units of the net (lambdarank)", 1)
-    epochs: int = integer(100, "Largest number of passes over the queries (lambdarank)", 1)
-    feature: str = parameter("first-stage", "Feature to rank by (feature)", "a feature's name, or first-stage", bool)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """The parameters of a run: where it trains, with what, and its seed."""
+
     device: str = choice("cpu", "Where to train: cpu, cuda (an NVIDIA GPU), or auto (cuda where there is one)",
                          ("cpu", "cuda", AUTO))  # fmt: skip
     memory: str = parameter(
@@ -213,10 +207,76 @@ def load_rules() -> None:
             importlib.import_module(f"{name}.{found.name}")
 
 
-def table() -> dict[str, Parameter]:
-    """Every parameter by name: those in `Core`, the rules to choose, and the rules' own."""
+def algorithms() -> dict[str, Algorithm]:
+    """All algorithms: the boosted forests, and the rankers that are registered."""
     load_rules()
-    core = parameters_of(Core)
+    return FORESTS | {name: Algorithm((*parameters_of(one), *one.shared)) for name, one in RANKERS.items()}
+
+
+def without_rules() -> dict[str, Parameter]:
+    """The parameters that belong to no rule: `algo`, those in `Core`, of the rankers and in `Run`."""
+    load_rules()
+    names = (*FORESTS, *RANKERS)
+    algo = Parameter("algo", str, "selgb", RANKERS.help, f"one of {', '.join(names)}", names.__contains__, names=names)
+    own = {name: one for _, ranker in RANKERS.items() for name, one in parameters_of(ranker).items()}
+    return {"algo": algo, **parameters_of(Core), **own, **parameters_of(Run)}
+
+
+def users(name: str) -> dict[str, list[str]]:
+    """The rules and algorithms that have a parameter, by the parameter that chooses them.
+
+    Examples
+    --------
+    >>> users("margin"), users("c")
+    ({'selection': ['adaptive', 'progress']}, {'algo': ['ranksvm']})
+    """
+    found = {
+        one.kind: [key for key, rule in one.items() if isinstance(rule, type) and name in parameters_of(rule)]
+        for one in SLOTS
+    }  # the fields of an instance are set
+    found["algo"] = [algo for algo, one in algorithms().items() if name in one.parameters]
+    return {kind: names for kind, names in found.items() if names}
+
+
+def help_of(one: Parameter) -> str:
+    """The help text of a parameter, with the rule or algorithm that has to be chosen where these are few.
+
+    Examples
+    --------
+    >>> help_of(table()["margin"])
+    'Select negatives up to this far below the lowest-scored positive (selection adaptive, progress)'
+    """
+    using, help = users(one.name), one.help or "A parameter of the rule"
+    if len(using) != 1:
+        return help
+    ((kind, names),) = using.items()
+    return f"{help} ({kind} {', '.join(names)})" if len(names) <= MOST_NAMED else help
+
+
+def with_parameters(doc: str | None, title: str, before: str) -> str:
+    """A docstring in numpydoc's format with a section of all training parameters before another section."""
+    lines = [title, "-" * len(title)]
+    for one in table().values():
+        kind = "str or rule" if one.type is object else getattr(one.type, "__name__", str(one.type))
+        text = f"{help_of(one)}; {one.expected}." if one.expected != "true or false" else f"{help_of(one)}."
+        lines += [f"{one.name} : {kind}, default {one.default!r}", textwrap.indent(textwrap.fill(text, 112), "    ")]
+    start, section, end = inspect.cleandoc(doc or "").partition(f"{before}\n---")
+    return f"{start}{chr(10).join(lines)}\n\n{section}{end}"
+
+
+class ParametersDoc:
+    """The docstring of a class, with all training parameters; made when it is read, as rules are registered later."""
+
+    def __init__(self, doc: str | None, title: str, before: str) -> None:
+        self._arguments = doc, title, before
+
+    def __get__(self, instance: Any, owner: type) -> str:
+        return with_parameters(*self._arguments)
+
+
+def table() -> dict[str, Parameter]:
+    """Every parameter by name: those that belong to no rule, the rules to choose, and the rules' own."""
+    core = without_rules()
     found = {name: core[name] for name in ("algo", "trees", "leaves")}
     for registry in SLOTS:
         found[registry.kind] = slot(registry)

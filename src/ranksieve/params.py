@@ -1,4 +1,4 @@
-"""`Params`: the checked parameters of a run."""
+"""`Params`, the checked parameters of a run; fields for the parameters of your own rules."""
 
 from __future__ import annotations
 
@@ -12,33 +12,45 @@ import numpy as np
 
 from ranksieve.errors import ParameterError, ParamName, param
 from ranksieve.parameter_table import (
-    ALGORITHMS,
     COMMON,
+    FORESTS,
     SLOTS,
     Algorithm,
-    Core,
+    ParametersDoc,
+    algorithms,
     alike,
     canonical,
     load_rules,
     table,
     unknown_parameter,
+    users,
+    without_rules,
 )
 from ranksieve.rules import (
     AUTO,
     OBJECTIVES,
+    RANKERS,
     SELECTIONS,
     STEPS,
     STRATEGIES,
     Parameter,
     Registry,
+    Selected,
+    Traits,
+    choice,
     fields_of,
+    integer,
+    number,
+    parameter,
     parameters_of,
+    share,
+    switch,
     traits_of,
 )
 from ranksieve.text_formats import is_monotone
 from ranksieve.user_functions import keep_sources, read_source
 
-__all__ = ["Params"]
+__all__ = ["Params", "Selected", "Traits", "choice", "integer", "number", "parameter", "share", "switch"]
 
 
 class Params:
@@ -49,7 +61,8 @@ class Params:
     Parameters
     ----------
     **values
-        Any of `table()`; the others have their defaults. `selection` and `objective` may be rules or functions.
+        Any of the parameters below; the others have their defaults. `selection` and `objective` may be rules or
+        functions.
 
     Examples
     --------
@@ -162,12 +175,12 @@ class Params:
 
     @property
     def algorithm(self) -> Algorithm:
-        return ALGORITHMS[self.algo]
+        return FORESTS.get(self.algo) or algorithms()[self.algo]
 
     @property
     def forest_algorithm(self) -> Algorithm:
         """The algorithm that grows the trees: for X-CLEaVER, that of its base."""
-        return ALGORITHMS[self.base] if self.algo == "xcleaver" else self.algorithm
+        return FORESTS[self.base] if self.algo == "xcleaver" else self.algorithm
 
     @cached_property
     def selection_rule(self) -> Any:
@@ -178,6 +191,11 @@ class Params:
     def objective_rule(self) -> Any:
         """The objective: a rule with its parameters, or the user's function."""
         return self._rule(OBJECTIVES, self.forest_algorithm.objective or "ndcg")
+
+    @cached_property
+    def ranker(self) -> Any:
+        """The ranker, where the algorithm is not a boosted forest."""
+        return self._rule(RANKERS, "")
 
     @cached_property
     def step_rule(self) -> Any:
@@ -279,19 +297,16 @@ class Params:
             message += ["; " if message else "", param(name), " is not used by ", param("algo", self.algo)]
             if self._values["selection"] != AUTO and self.forest_algorithm.is_forest:
                 message += [" with ", param("selection", label(self._values["selection"]))]
-            users = self._users(name)
-            message += [", only by ", *users] if users else []
+            using = self._users(name)
+            message += [", only by ", *using] if using else []
         return message
 
     def _users(self, name: str) -> list[str | ParamName]:
         """What has to be chosen for a parameter to have an effect; empty if that is not known."""
-        for registry in SLOTS:
-            rules = [rule for rule in registry if isinstance(registry[rule], type)]
-            users = [rule for rule in rules if name in parameters_of(registry[rule])]
-            if users and not (registry is STEPS and not self.forest_algorithm.is_forest):
-                return [param(registry.kind), f" {', '.join(users)}"]
-        users = [algo for algo, one in ALGORITHMS.items() if name in one.parameters]
-        return [param("algo"), f" {', '.join(users)}"] if users else []
+        for kind, names in users(name).items():
+            if kind != STEPS.kind or self.forest_algorithm.is_forest:
+                return [param(kind), f" {', '.join(names)}"]
+        return []
 
     def as_dict(self) -> dict[str, Any]:
         """The parameters that have an effect; rules and functions as their names."""
@@ -307,14 +322,17 @@ class Params:
         return values
 
 
+Params.__doc__ = ParametersDoc(Params.__doc__, "Other Parameters", "Examples")  # type: ignore[assignment]
+
+
 def _same(one: Any, other: Any) -> bool:
     """Whether two values are equal; arrays are where they are the same array."""
     return one is other or (type(one) is type(other) and bool(np.all(one == other)))
 
 
 def _fitting(registry: Registry, rule: Any) -> dict[str, Parameter]:
-    """The parameters of a rule that is passed; those in `Core` must be the same as there."""
-    core, own = parameters_of(Core), parameters_of(rule if isinstance(rule, type) else type(rule))
+    """The parameters of a rule that is passed; those that belong to no rule must be the same as there."""
+    core, own = without_rules(), parameters_of(rule if isinstance(rule, type) else type(rule))
     for name, one in own.items():
         if name in (kind.kind for kind in SLOTS) or (name in core and not alike(one, core[name])):
             raise ParameterError(

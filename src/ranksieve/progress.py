@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Te
 from rich.table import Column
 from rich.text import Text
 
+from ranksieve.errors import ParamName, joined_parts
 from ranksieve.kernels.numba_cache import is_compiled
 from ranksieve.text_formats import counted, duration, plural
 
@@ -48,7 +49,8 @@ class ProgressDisplay:
     """A context that shows how far a task is.
 
     On a terminal and in a notebook with ipywidgets one bar is updated, in other notebooks one line. Elsewhere a line
-    is printed whenever the title changes, a tenth of the work is done, or ten seconds have passed.
+    is printed whenever the title changes, a tenth of the work is done, or ten seconds have passed. Parameters in notes
+    are spelled as in Python, or as on the command line with `flags`.
     """
 
     def __init__(
@@ -59,8 +61,10 @@ class ProgressDisplay:
         kernels: str = "growing",
         quiet: bool = False,
         console: Console | None = None,
+        flags: bool = False,
     ) -> None:
         self._title = title
+        self._flags = flags
         self._before = waiting(doing, kernels=kernels)  # the first step
         self._quiet = quiet
         self._console = console or Console(stderr=True, highlight=False)
@@ -192,9 +196,9 @@ class TrainingProgress(ProgressDisplay):
         if time.monotonic() - self._began > SECONDS_BEFORE_ESTIMATE:
             self.update(share, 1.0, title=doing)
 
-    def note(self, text: str) -> None:
-        """A line that stays, also without progress."""
-        self._console.print(text, markup=False, soft_wrap=True)
+    def note(self, *parts: str | ParamName) -> None:
+        """A line that stays, also without progress: text, and parameters by name."""
+        self._console.print(joined_parts(parts, flags=self._flags), markup=False, soft_wrap=True)
 
     def __call__(self, record: Record) -> None:
         self.update(

@@ -8,7 +8,9 @@ and the tables of the documentation are derived from the registries (see `params
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import keyword
+import pkgutil
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -67,6 +69,14 @@ class Traits:
     """What training has to know of a rule besides its parameters: the class attribute `traits` of a rule.
 
     A function, or a class without that attribute, has the defaults.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Pairs:
+    ...     traits: typing.ClassVar = Traits(needs_pairs=True)
+    >>> traits_of(Pairs).needs_pairs
+    True
     """
 
     # of objectives
@@ -79,6 +89,26 @@ class Traits:
     needs_all_queries: bool = False  # it compares documents of all queries, so workers cannot run it
     # of steps
     one_machine_only: bool = False
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What a selection may return instead of plain rows: rows with weights, or a sample of the full lists.
+
+    A tree is normally trained on lists that consist of the selected rows alone: those give the ranks and gradients.
+    With `full_lists` the gradients are those of the full lists, and the rows are a sample of them.
+
+    Examples
+    --------
+    Every third document, with gradients of the full lists:
+
+    >>> def every_third(view):
+    ...     return Selected(np.arange(0, view.lists.n_docs, 3), full_lists=True)
+    """
+
+    rows: np.ndarray
+    weights: np.ndarray | None = None
+    full_lists: bool = False
 
 
 def traits_of(rule: Any) -> Traits:
@@ -111,36 +141,90 @@ def parameters_of(rule: Any) -> dict[str, Parameter]:
 
 
 def parameter(default: Any, help: str, expected: str, check: Callable[[Any], bool], **more: Any) -> Any:
-    """A field of a rule, with its help text and the values it takes."""
+    """A field of a rule, with its help text and the values it takes.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Even:
+    ...     n_docs: int = parameter(2, "Documents of each list", "an even number", lambda value: value % 2 == 0)
+    >>> parameters_of(Even)["n_docs"].checked(4)
+    4
+    """
     about = {"help": help, "expected": expected, "check": check, **more}
     return dataclasses.field(default=default, metadata={OWN: about})
 
 
 def integer(default: int, help: str, low: int = 0, high: int | None = None) -> Any:
-    """A whole number from `low` to `high`."""
-    expected = f"a whole number from {low}" + ("" if high is None else f" to {high}")
+    """A field of a rule: an integer from `low` to `high`.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class First:
+    ...     first_docs: int = integer(10, "Documents from the top of each list", 1)
+    >>> parameters_of(First)["first_docs"].expected
+    'an integer from 1'
+    """
+    expected = f"an integer from {low}" + ("" if high is None else f" to {high}")
     return parameter(default, help, expected, lambda value: low <= value and (high is None or value <= high))
 
 
 def number(default: float, help: str, low: float = 0.0) -> Any:
-    """A finite number from `low`."""
+    """A field of a rule: a finite number from `low`.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Margin:
+    ...     distance: float = number(1.5, "Distance to the lowest positive")
+    >>> parameters_of(Margin)["distance"].expected
+    'a number from 0'
+    """
     expected = "a number" if low == -np.inf else f"a number from {low:g}"
     return parameter(default, help, expected, lambda value: low <= value < np.inf and value > -np.inf)
 
 
 def share(default: float, help: str, *, zero: bool = False) -> Any:
-    """A number up to 1, above 0 or from 0."""
+    """A field of a rule: a number up to 1, above 0 or, with `zero`, from 0.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Part:
+    ...     part: float = share(0.5, "Share of the documents")
+    >>> parameters_of(Part)["part"].expected
+    'a number in (0, 1]'
+    """
     expected = "a number in [0, 1]" if zero else "a number in (0, 1]"
     return parameter(default, help, expected, lambda value: (value >= 0 if zero else value > 0) and value <= 1)
 
 
 def choice(default: str, help: str, names: tuple[str, ...]) -> Any:
-    """One of some names."""
+    """A field of a rule: one of some names.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Ordered:
+    ...     order: str = choice("score", "Order of the documents", ("score", "input"))
+    >>> parameters_of(Ordered)["order"].expected
+    'one of score, input'
+    """
     return parameter(default, help, "one of " + ", ".join(names), lambda value: value in names, names=names)
 
 
 def switch(default: bool, help: str) -> Any:
-    """True or false."""
+    """A field of a rule: true or false.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Whole:
+    ...     all_lists: bool = switch(False, "Use all lists")
+    >>> parameters_of(Whole)["all_lists"].default
+    False
+    """
     return parameter(default, help, "true or false", lambda value: True)
 
 
@@ -203,20 +287,28 @@ NEAREST = {
     "rank_xendcg": "xendcg",
     "yetirank": "yetiloss",
 }
-# Names that a field of a rule cannot have: arguments of `train` and `prune`, options of the commands, and names that
-# `Ranker` and `Params` use otherwise.
-RESERVED = frozenset((
-    "algorithm", "all_trees", "as_dict", "bin_limits", "binning", "callbacks", "categorical", "check_used",
-    "checkpoint",
-    "checkpoint_every", "checkpoint_minutes", "cluster", "copies", "counter", "data", "docid", "drop_unused",
-    "exchange", "fallback", "fit", "forest_algorithm", "from_mapping", "get_metadata_routing", "get_params", "help",
-    "ignore", "init", "judge_on", "label", "load_files", "local_workers", "missing", "model", "newton_gain",
-    "no_copies", "objective_rule", "out", "params", "partitions", "position", "positions", "predict", "qid", "quiet",
-    "replace", "resume", "reweight", "samples", "score", "selection_rule", "set_fit_request", "set_params",
-    "set_predict_request", "set_score_request", "step_rule", "strategy_rule", "test", "train", "traits",
-    "trees_to_wait", "unused", "unused_message", "used", "uses_gains", "valid", "verbose", "version", "weight",
-    "workers", *ALIASES,
-))  # fmt: skip
+# Functions, commands and options that are given beside parameters.
+TAKING = ("ranksieve.rankers.train:train", "ranksieve.pruning.prune:prune", "ranksieve.pruning.prune:PruningOptions",
+          "ranksieve.pruning.reweighting:WeightSearch", "ranksieve.cluster.training:train",
+          "ranksieve.cli.train:train", "ranksieve.cli.prune:prune")  # fmt: skip
+# Names of the estimator: those that scikit-learn gives to every one, and an argument of `fit`.
+ESTIMATOR = ("fit", "predict", "score", "get_params", "set_params", "get_metadata_routing", "set_fit_request",
+             "set_predict_request", "set_score_request", "positions")  # fmt: skip
+NOT_GIVEN = {"context", "misplaced"}  # arguments of commands that are not options
+
+
+@cache
+def reserved_names() -> frozenset[str]:
+    """Names that a field of a rule cannot have, since they have another meaning where parameters are given.
+
+    What has these names is imported here, as it is built on rules.
+    """
+    names = {*ALIASES, *ESTIMATOR, "help", "version", "traits", *dir(pkgutil.resolve_name("ranksieve.params:Params"))}
+    names.update(pkgutil.resolve_name("ranksieve.data.data_file:NAMED"))
+    for place in TAKING:
+        given = inspect.signature(pkgutil.resolve_name(place)).parameters.values()
+        names.update(one.name for one in given if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD))
+    return frozenset(names - NOT_GIVEN - set(pkgutil.resolve_name("ranksieve.parameter_table:table")()))
 
 
 class Registry:
@@ -237,6 +329,7 @@ class Registry:
     def __init__(self, kind: str, signature: str, default: str, help: str) -> None:
         self.kind, self.signature, self.default, self.help = kind, signature, default, help
         self._rules: dict[str, Any] = {}
+        self._own: dict[str, Any] = {}  # rules of this package
 
     def __contains__(self, name: object) -> bool:
         return name in self._rules
@@ -271,13 +364,22 @@ class Registry:
         self._rules = dict(rules)
 
     def register(self, name: str) -> Callable[[Any], Any]:
-        """Register the class or function below."""
+        """Register a rule of this package, the class below."""
 
         def add(rule: Any) -> Any:
-            self.add(name, rule)
+            self._check_parameters(name, rule)
+            self._rules[name] = self._own[name] = rule
             return rule
 
         return add
+
+    def is_added(self, name: str) -> bool:
+        """Whether the rule of a name is the user's."""
+        return self._rules[name] is not self._own.get(name)
+
+    def is_own(self, rule: Any) -> bool:
+        """Whether a rule is one of this package; a subclass of one is not."""
+        return type(rule) in self._own.values()
 
     def checked(self, rule: Any) -> Any:
         """A rule that is passed, or the name of one; its fields are checked."""
@@ -297,7 +399,7 @@ class Registry:
     def _check_fields(self, rule: Any, title: str) -> None:
         """Refuse fields whose names have another meaning and, in a class, fields without a plain default."""
         for name, one in parameters_of(rule if isinstance(rule, type) else type(rule)).items():
-            if name in RESERVED or keyword.iskeyword(name) or name.strip("_") != name:
+            if name.strip("_") != name or keyword.iskeyword(name) or name in reserved_names():
                 raise ParameterError(f"{title} has a field {name!r}, a name that has another meaning; rename the field")
             if isinstance(rule, type) and one.default is dataclasses.MISSING:
                 raise ParameterError(f"{title} has no default for its field {name!r}; add one, not a default_factory")
@@ -365,5 +467,6 @@ STEPS = Registry(
 )
 STRATEGIES = Registry(
     "strategy", "a function of (outputs, n, rng), or a dataclass with such a __call__", "quality-loss",
-    "Which trees are removed (xcleaver)",
+    "Which trees are removed",
 )  # fmt: skip
+RANKERS = Registry("algo", "", "", "Algorithm")  # those that are not one boosted forest

@@ -34,7 +34,7 @@ _has_default_waits = False
 
 @contextmanager
 def using_threads(threads: int | None) -> Iterator[int]:
-    """Limit Numba to so many threads, at most the number it started with; None changes nothing."""
+    """Limit Numba to this number of threads, at most the number it started with; None changes nothing."""
     prepare_threads()
     before = numba.get_num_threads()
     _shorten_default_waits()

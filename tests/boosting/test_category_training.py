@@ -288,7 +288,7 @@ def test_what_cannot_use_categories_says_so(data, more, message):
 
 
 def test_numbers_that_are_no_categories_are_refused():
-    with pytest.raises(DataError, match=r"feature 'f1' is categorical and holds 0.5; expected whole numbers"):
+    with pytest.raises(DataError, match=r"feature 'f1' is categorical and holds 0.5; expected integers from 0 to"):
         bin_data(rs.Dataset.from_arrays([[0.5], [1.0]], [0, 1], group=[2], categorical="f1"))
 
 

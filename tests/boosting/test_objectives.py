@@ -9,7 +9,7 @@ import ranksieve as rs
 from ranksieve.boosting.objectives.lambdas import LambdaNdcg
 from ranksieve.boosting.objectives.xendcg import XeNdcg
 from ranksieve.boosting.objectives.yetiloss import YetiLoss
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.kernels.counter_random import step_key, uniform
 from rule_samples import gradients, lambda_gradients
@@ -106,3 +106,13 @@ def test_one_rule_serves_several_lists():
         again = gradients(rule, labels, scores, offsets)
         np.testing.assert_array_equal(again, gradients(rule, labels, scores, offsets))
         np.testing.assert_array_equal(again, gradients(LambdaNdcg(), labels, scores, offsets))
+
+
+@pytest.mark.parametrize("returned", ["array", "three"])
+def test_an_objective_that_does_not_return_two_arrays_is_refused(returned):
+    def objective(labels, scores, offsets):
+        grad = labels - scores
+        return grad if returned == "array" else (grad, grad, grad)
+
+    with pytest.raises(ParameterError, match=r"the objective returned (ndarray|tuple); expected gradients and second"):
+        rs.train(rs.synth.cubic(4), objective=objective, trees=1)

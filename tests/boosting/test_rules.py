@@ -11,10 +11,10 @@ from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections.adaptive import ByProgress, NearPositives
 from ranksieve.boosting.selections.gradient import Goss, LargestGradients
 from ranksieve.boosting.selections.top import TopAndBottom, TopAndRandom, TopNegatives, skip
-from ranksieve.boosting.training_rows import Selected
 from ranksieve.data.binned import bin_data
 from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
+from ranksieve.params import Selected
 from ranksieve.rules import SELECTIONS
 from rule_samples import naive_scores, random_tree, training_lists, view_of
 from samples import small_dataset

@@ -119,7 +119,7 @@ def test_only_queries_of_both_runs_are_interleaved(run, tmp_path):
     assert outcome.code == 2 and not out.exists()
     assert "have no query in common: got ids like 'q1' and '7'" in " ".join(outcome.output.split())
     outcome = run("clicks", "interleave", a, b, "--out", out)
-    assert outcome.code == 0 and "3 queries of one run only left out" in outcome.output
+    assert outcome.code == 0 and "queries that occur in only one run are left out: 3" in outcome.output
     (page,) = map(json.loads, out.read_text().splitlines())
     assert page["query"] == "q2" and sorted(page["documents"]) == sorted(page["teams"]) == ["a", "b"]
 

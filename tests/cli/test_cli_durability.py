@@ -254,7 +254,8 @@ def test_kill_9(case, run, renames: int) -> None:
     line, folder, complete = case
     old = contents(folder)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ranksieve.cli.app", "ranksieve.rankers.train", "ranksieve.retrieval.pipeline"])
+    commands = ["ranksieve.cli.app", "ranksieve.rankers.train", "ranksieve.retrieval.pipeline"]
+    context.set_forkserver_preload(["pandas", "pydantic.type_adapter", "pytest", *commands])
     process = context.Process(target=run_and_die, args=(line, str(folder), renames))
     process.start()
     process.join()

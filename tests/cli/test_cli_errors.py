@@ -263,7 +263,7 @@ def test_missing_extras_are_reported_first(files, run, tmp_path, monkeypatch, pa
 
 
 MISTAKES = {
-    ("train", "DATA", "--trees", "twenty"): "--trees is 'twenty'; expected a whole number from 1; see ranksieve train",
+    ("train", "DATA", "--trees", "twenty"): "--trees is 'twenty'; expected an integer from 1; see ranksieve train",
     ("train", "DATA", "--step-range", "1", "b"): "--step-range is '1 b'; expected two numbers",
     ("train", "DATA", "--tree", "20"): "unknown option --tree; did you mean '--trees'? see ranksieve train --help",
     ("train", "DATA", "--n-estimators", "20"): "unknown option --n-estimators; did you mean '--trees'? see",
@@ -274,7 +274,7 @@ MISTAKES = {
     ("prune", "M", "--size", "5"): "unknown option --size; did you mean '--rate'? see",
     ("clicks", "fit", "LOG", "--out", "x"): "unknown option --out; did you mean '--qrels'? see",
     ("train", "DATA", "--min-data-in-leaf", "5"): "unknown option --min-data-in-leaf; did you mean '--min-docs'? see",
-    ("predict", "MODEL", "DATA", "--threads=x"): "--threads is 'x'; expected a whole number from 0",
+    ("predict", "MODEL", "DATA", "--threads=x"): "--threads is 'x'; expected an integer from 0",
     ("explain", "MODEL", "DATA", "--top", "0"): "--top is '0'; ",
     ("train", "DATA", "--lambdarank-truncation-level", "5"): "did you mean '--truncation'? see",
     ("cv", "DATA", "--nfold", "5"): "unknown option --nfold; did you mean '--folds'? see",
@@ -283,7 +283,7 @@ MISTAKES = {
     ("compare", "MODEL", "DATA"): "unknown command compare; did you mean 'evaluate'? see ranksieve --help",
     ("prune", "MODEL", "--data", "DATA"): "unknown option --data; give the data as --valid FILE; see ranksieve prune",
     ("prune", "MODEL", "DATA", "--rate", "0.5", "--out", "x"): "; give the data as --valid FILE; see ranksieve prune",
-    ("train", "DATA", "--max-depth", "-2", "--out", "x"): "--max-depth is -2; expected a whole number from 0",
+    ("train", "DATA", "--max-depth", "-2", "--out", "x"): "--max-depth is -2; expected an integer from 0",
     ("split", "DATA", "--shares", "60/20/10", "--out", "x"): "in sum 90; expected a sum of 100 or 1, as in 60/20/20",
     ("trian", "DATA"): "unknown command trian; did you mean 'train'? see ranksieve --help",
     ("predict", "MODEL"): "DATA is missing; see ranksieve predict --help",
@@ -296,7 +296,7 @@ MISTAKES = {
         "DATA",
         "--metric",
         "ndcg@0",
-    ): "the cut-off of 'ndcg@0' is '0'; expected a whole number from 1",
+    ): "the cut-off of 'ndcg@0' is '0'; expected an integer from 1",
     ("evaluate", "MODEL", "MODEL", "DATA"): "is given twice; name each model or run once",
     ("train", "DATA", "--params", "no.toml", "--out", "x"): "no.toml: cannot be read (No such file or directory); give",
 }

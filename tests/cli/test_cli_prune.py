@@ -55,7 +55,7 @@ def test_progress_ends_with_why_it_ended(files, model, run, tmp_path):
         (("--rate", "1.5"), ("rate is 1.5", "between 0 and 1")),
         (("--rate", "0.5", "--strategy", "best"), ("--strategy is 'best'", "quality-loss")),
         (("--rate", "0.5", "--metric", "ndgc"), ("unknown metric 'ndgc'",)),
-        (("--rate", "0.5", "--samples", "1"), ("--samples is 1", "a whole number from 2")),
+        (("--rate", "0.5", "--samples", "1"), ("--samples is 1", "an integer from 2")),
         (("--rate", "0.5", "--strategy", "skip", "--draws", "5"), ("--draws is not used by --strategy skip", "random")),
         (("--rate", "0.5", "--judge-on", "test"), ("--judge-on is 'test'", "'valid' or 'train'")),
         (("--rate", "0.5", "--valid", "gone.txt"), ("gone.txt",)),

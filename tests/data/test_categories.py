@@ -125,7 +125,7 @@ def test_validation_data_holds_whole_numbers_too(wrong):
     assert train.bins[:, 0].tolist() == [0, 1, 255]
     data = rs.Dataset.from_arrays([[0.0], [1.0], [wrong]], [1, 0, 0], group=[1, 2], categorical="f1")
     for use in (bin_data, lambda given: bin_like(given, train)):
-        with pytest.raises(DataError, match=r"feature 'f1' is categorical and holds .*; expected whole numbers"):
+        with pytest.raises(DataError, match=r"feature 'f1' is categorical and holds .*; expected integers from 0 to"):
             use(data)
 
 

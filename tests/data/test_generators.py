@@ -89,9 +89,9 @@ def test_grades(narrow):
 
 
 def test_lists_are_sorted_by_the_first_stage(narrow):
-    falling = np.diff(narrow.column("bm25f")) <= 0
-    falling[narrow.offsets[1:-1] - 1] = True  # from one query to the next
-    assert falling.all()
+    descending = np.diff(narrow.column("bm25f")) <= 0
+    descending[narrow.offsets[1:-1] - 1] = True  # from one query to the next
+    assert descending.all()
 
 
 def test_the_first_stage_finds_much_and_misses_some(narrow):
@@ -160,7 +160,7 @@ def test_the_cubic_polynomial_has_three_parts_of_equal_weight():
 @pytest.mark.parametrize(
     ("call", "what"),
     [
-        (lambda: two_stage(0), "n_queries is 0; expected a whole number from 1"),
+        (lambda: two_stage(0), "n_queries is 0; expected an integer from 1"),
         (lambda: two_stage(1, seed=-1), "seed is -1"),
         (lambda: two_stage(1, n_features=0), "n_features is 0"),
         (lambda: cubic(1, start=-2), "start is -2"),

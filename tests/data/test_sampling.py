@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
 import ranksieve as rs
+from naive import kept_rows
 from ranksieve.data.negatives import share_of
 from ranksieve.data.splits import fold_queries, split_queries
 from ranksieve.errors import DataError, ParameterError
@@ -20,11 +19,6 @@ def tied_dataset(seed=0):
     order = np.random.default_rng(seed).permutation(data.n_docs)
     qid = data.query_ids.repeat(data.lists.sizes)[order]
     return rs.Dataset.from_arrays(data.features[order], data.labels[order], qid=qid, first_stage=6, doc_ids=order)
-
-
-def naive(data, keep):
-    """Rows of the lists that `keep(rows)` returns for each query."""
-    return sorted(row for start, stop in itertools.pairwise(data.offsets) for row in keep(list(range(start, stop))))
 
 
 def by_value(rows, values):
@@ -42,7 +36,7 @@ def assert_rows(sampled, data, rows):
 def test_truncate(k, feature):
     data = tied_dataset()
     values = data.column(6 if feature is None else feature)
-    dropped = naive(data, lambda rows: by_value(rows, values)[:k])
+    dropped = kept_rows(data, lambda rows: by_value(rows, values)[:k])
     assert_rows(rs.sampling.truncate(data, k, by=feature, positives="drop"), data, dropped)
     kept = sorted({*dropped, *np.flatnonzero(data.labels)})
     assert_rows(rs.sampling.truncate(data, k, by=feature), data, kept)
@@ -67,7 +61,7 @@ def test_by_model(share):
         n = max(1, share_of(len(negatives), share))
         return [row for row in rows if data.labels[row] > 0] + by_value(negatives, ours)[:n]
 
-    assert_rows(rs.sampling.by_model(data, scores, share), data, naive(data, keep))
+    assert_rows(rs.sampling.by_model(data, scores, share), data, kept_rows(data, keep))
 
 
 @pytest.mark.parametrize("order", ["ascending", "descending"])
@@ -82,7 +76,7 @@ def test_undersample_by_feature(order, amount):
         chosen = by_value(negatives, values if order == "descending" else -values)[:n]
         return [row for row in rows if data.labels[row] > 0] + chosen
 
-    assert_rows(rs.sampling.undersample(data, order=order, by="f7", **amount), data, naive(data, keep))
+    assert_rows(rs.sampling.undersample(data, order=order, by="f7", **amount), data, kept_rows(data, keep))
 
 
 def test_random_undersamples_have_the_counts_and_follow_the_seed():

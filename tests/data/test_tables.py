@@ -259,8 +259,8 @@ def test_ids_of_unusual_types(tmp_path):
     data = read(foreign(path, qid=pa.array([id.bytes for id in ids], pa.uuid()), docid=pa.array([b"x", None])))
     assert data.query_ids.tolist() == [str(id) for id in ids] and data.lists.doc_ids.tolist() == ["x", None]
     for columns, message in (
-        ({"docid": [[1], [2]]}, "column 'docid' holds lists; expected whole numbers or texts"),
-        ({"qid": [{"a": 1}, {"a": 2}]}, "column 'qid' holds records; expected whole numbers or texts"),
+        ({"docid": [[1], [2]]}, "column 'docid' holds lists; expected integers or texts"),
+        ({"qid": [{"a": 1}, {"a": 2}]}, "column 'qid' holds records; expected integers or texts"),
         ({"docid": pa.array([b"\xff", b"y"])}, "column 'docid' has text that is not UTF-8"),
     ):
         with pytest.raises(DataError, match=message):

@@ -141,7 +141,7 @@ def test_parse(text, expected):
     ("text", "options", "message"),
     [
         ("ndgc@10", {}, r"unknown metric 'ndgc'; did you mean 'ndcg'\? known: ndcg, dcg, .*rr "),
-        ("ndcg@ten", {}, "whole number"),
+        ("ndcg@ten", {}, "integer"),
         ("ndcg@0", {}, "the cut-off of 'ndcg@0' is '0'"),
         ("ndcg@10@5", {}, "cannot be read"),
         ("p", {}, "needs a cut-off.*'p@10'"),

@@ -26,7 +26,7 @@ def test_exact_randomization_equals_scipy(pairs):
     if len(a) == 1:  # scipy wants two
         assert result.p_value == 1.0
         return
-    # Shares of the whole numbers: scipy has no tolerance for sums that differ by rounding only.
+    # Shares of the integers: scipy has no tolerance for sums that differ by rounding only.
     peer = scipy.stats.permutation_test(
         (np.rint(a * 7), np.rint(b * 7)), lambda x, y, axis: np.abs(np.sum(x - y, axis=axis)),
         permutation_type="samples", alternative="greater", vectorized=True, n_resamples=10_000,

@@ -51,7 +51,7 @@ def test_a_strategy_gets_its_parameters(tmp_path):
 @pytest.mark.parametrize(("line", "message"), [
     ('prune = "gone"', "no earlier run is named 'gone'"),
     ("prune = 3", "prune is 3; expected a text or a table"),
-    ('prune = { model = "plain", first = 0 }', "first is 0; expected a whole number of trees"),
+    ('prune = { model = "plain", first = 0 }', "first is 0; expected a number of trees, an integer from 1"),
     ('prune = { model = "plain", judge-on = "test" }', "judge-on is 'test'; expected 'valid' or 'train'"),
     ('algo = "selgb"\nprune = "plain"', "a run that prunes another run's model trains nothing; leave out algo"),
 ])  # fmt: skip

@@ -102,7 +102,7 @@ def test_parameters_that_no_run_uses_are_refused(tmp_path):
         load_spec(path, params={"rest": 0.4, "negatives": 0.05})
     pruned = SPEC.replace('name = "hard"\nalgo = "lambdamart"', 'name = "hard"\nprune = "plain"\nleaves = 9')
     pruned = pruned.replace('sample = { how = "by-model", model = "plain", share = 0.2 }', "rate = 0.5")
-    with pytest.raises(ParameterError, match=r"leaves is not used with prune; used are .*strategy.*rate"):
+    with pytest.raises(ParameterError, match=r"leaves is not used with prune; it uses .*strategy.*rate"):
         load_spec(write_spec(tmp_path, pruned))
     load_spec(write_spec(tmp_path, pruned.replace("leaves = 9\n", "")))
 
@@ -127,22 +127,22 @@ def test_what_is_not_toml_or_not_there(tmp_path):
         ('["ndcg@10", "map"]', "[]", "metrics =", r"metrics is \[\]; expected a list of texts, at least one"),
         ('["ndcg@10", "map"]', "[[]]", "metrics =", "expected a list of texts"),
         ('["ndcg@10", "map"]', "3", "metrics =", "metrics is 3; expected a list of texts"),
-        ("stages = [2]", "stages = [0]", "stages =", "expected a list of whole numbers of trees from 1"),
-        ("stages = [2]", "stages = [true]", "stages =", "expected a list of whole numbers"),
-        ("stages = [2]", "seeds = []", "stages =", r"seeds is \[\]; expected a list of whole numbers, at least one"),
-        ("queries = 10", "queries = 0", "queries = 10", "queries is 0; expected a whole number from 1"),
-        ("queries = 10", "queries = true", "queries = 10", "queries is True; expected a whole number"),
+        ("stages = [2]", "stages = [0]", "stages =", "expected a list of integers from 1"),
+        ("stages = [2]", "stages = [true]", "stages =", "expected a list of integers"),
+        ("stages = [2]", "seeds = []", "stages =", r"seeds is \[\]; expected a list of integers, at least one"),
+        ("queries = 10", "queries = 0", "queries = 10", "queries is 0; expected an integer from 1"),
+        ("queries = 10", "queries = true", "queries = 10", "queries is True; expected an integer"),
         ("queries = 10", "split = 3", "queries = 10", "split is 3; expected a list of numbers"),
         ("leaves = 4", "leaves = []", "leaves =", r"leaves is \[\]; expected at least one value"),
         ("leaves = 4", "leaves = {}", "leaves =", "leaves is {}"),
         ('name = "hard"', "name = 3", 'name = "hard"', "name is 3; expected a text"),
-        ("seeds = [0, 1]", "seeds = 1", "seeds = [0, 1]", "expected a list of whole numbers"),
+        ("seeds = [0, 1]", "seeds = 1", "seeds = [0, 1]", "expected a list of integers"),
         ("selections = true", 'selections = "yes"', "selections = ", "expected true or false"),
         ('how = "undersample"', "how = []", "undersample", r"how is \[\]"),
         ('order = "random"', "order = {}", "undersample", "order is {}"),
         ("share = 0.2", 'share = "x"', "by-model", "share is 'x'"),
         ("share = 0.2", "share = true", "by-model", "share is True"),
-        ("seeds = 1", "seeds = 0", "seeds = 1", "seeds is 0; expected a whole number from 1"),
+        ("seeds = 1", "seeds = 0", "seeds = 1", "seeds is 0; expected an integer from 1"),
         ("params = { trees = 2 }", "params = { tres = 2 }", "params = {", "unknown key 'tres'; did you mean 'trees'"),
         ("[data.web]", '[data."a/b"]', "[data.web]", "part of file names"),
         ('baseline = "plain"', "baseline = 2", "baseline", "baseline is 2; expected a text"),
@@ -162,7 +162,7 @@ def test_sizes_are_bounded(tmp_path):
         load_spec(write_spec(tmp_path, SPEC.replace("negatives = [0.02, 0.1]", "negatives = [1, 1.0]")))
     with pytest.raises(ParameterError, match=r"small.toml:\d+: the grid has more than 100,000 choices"):
         load_spec(write_spec(tmp_path, text))
-    with pytest.raises(ParameterError, match="folds is 2000; expected a whole number from 0 to 1000"):
+    with pytest.raises(ParameterError, match="folds is 2000; expected an integer from 0 to 1000"):
         DataSpec("web", file=__file__, folds=2000).checked()
 
 

@@ -131,9 +131,9 @@ def test_missing_categories_that_go_left_are_refused_in_lightgbm_text(tmp_path):
     [
         ("cat_boundaries", "0", "do not divide"),
         ("cat_boundaries", "1 2", "do not divide"),
-        ("cat_boundaries", "0 x", "are not whole numbers"),
-        ("cat_threshold", "", "are not whole numbers"),
-        ("cat_threshold", "-4", "are not whole numbers"),
+        ("cat_boundaries", "0 x", "are not integers"),
+        ("cat_threshold", "", "are not integers"),
+        ("cat_threshold", "-4", "are not integers"),
         ("cat_threshold", "9999999999", "do not divide"),
         ("threshold", "7.0", "the number of one of its"),
         ("threshold", "0.5", "the number of one of its"),

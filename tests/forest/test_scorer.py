@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ranksieve
-from naive_forest import naive_leaf, naive_scores, random_forest
+from naive_forest import naive_leaves, naive_scores, random_forest
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest import scorer as scorer_module
@@ -20,11 +20,6 @@ from ranksieve.kernels.compile_trees import compile_binned
 from ranksieve.kernels.scoring import add_trees_binned
 
 GRID = (-1.5, -0.0, 0.0, 0.25, 1e-36, 0.1, 1 / 3, 1e300, -1e300, 3.4028235e38)
-
-
-def naive_leaves(forest: Forest, X: np.ndarray) -> np.ndarray:
-    rows = np.asarray(X, dtype=np.float64)
-    return np.array([[naive_leaf(forest, t, row) for t in range(forest.n_trees)] for row in rows])
 
 
 def documents(rng: np.random.Generator, n_docs: int, n_features: int, dtype: type = np.float32) -> np.ndarray:

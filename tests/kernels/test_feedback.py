@@ -1,4 +1,4 @@
-"""Likeness to the best candidates on a small forward index, against sums over dicts."""
+"""Similarity to the best candidates on a small forward index, against sums over dicts."""
 
 import math
 
@@ -10,7 +10,7 @@ from ranksieve.kernels import feedback
 
 
 @pytest.mark.parametrize("scores", [[5.0, 3.0, 2.5, 0.5, 0.25, 0.2], [3.0, 1.0, 0.5, 0.0, 0.0, -1.0]])
-def test_likeness_to_the_best_candidates(interpreted, monkeypatch, scores):
+def test_similarity_to_the_best_candidates(interpreted, monkeypatch, scores):
     module = interpreted(feedback)
     monkeypatch.setattr(module, "N_TERMS", 6)
     documents, forward, lengths, idf = small_index(3)

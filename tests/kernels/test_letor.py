@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from naive_formats import letor_rows
 from ranksieve.kernels import decimals, letor
 
 pytestmark = pytest.mark.skipif(np.__version__ < "2", reason="older versions make floats of uint64 and int")
@@ -13,27 +14,13 @@ LINES = ["2 qid:10 1:0.5 3:-1.25 # doc7", "0 qid:10 2:1e3", "# a comment", "", "
          "0 qid:b 3:nan #", "\t1 qid:10 1:2"]  # fmt: skip
 
 
-def naive_rows(lines):
-    """Label, query id, features and comment of each line that has them."""
-    rows = []
-    for line in lines:
-        text, sign, comment = line.partition("#")
-        label, *tokens = text.split() or [None]
-        if label is None:
-            continue
-        id = tokens.pop(0)[4:] if tokens and tokens[0].startswith("qid:") else None
-        features = {int(token.split(":")[0]): float(token.split(":")[1]) for token in tokens}
-        rows.append((float(label), id, features, comment if sign else None))
-    return rows
-
-
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(LINES), max_size=9), st.integers(1, 3))
 def test_lines_become_rows(interpreted, lines, width):
     module, front = interpreted(letor, decimals), "5 qid:x\n"
     text = front + "".join(line + "\n" for line in lines)
     buffer = np.frombuffer(text.encode(), np.uint8)
-    rows = naive_rows(lines)
+    rows = letor_rows(lines)
     assert module.count_segment(buffer, len(front), len(buffer)) == (len(lines), len(rows))
     n = len(rows)
     features, labels = np.full((n + 1, width), -9, np.float32), np.zeros(n + 1, np.float32)
@@ -83,4 +70,4 @@ def test_segments_begin_at_lines_and_count_together(interpreted, n_segments):
     bounds, counts = np.linspace(0, len(buffer), n_segments + 1).astype(int), np.zeros((n_segments, 2), int)
     module.count_lines(buffer, bounds, counts)
     assert all(bound == 0 or text[bound - 1] == "\n" for bound in bounds)
-    assert counts.sum(axis=0).tolist() == [len(LINES), len(naive_rows(LINES))]
+    assert counts.sum(axis=0).tolist() == [len(LINES), len(letor_rows(LINES))]

@@ -13,6 +13,7 @@ from numba.core.registry import cpu_target
 from ranksieve.kernels import lanes
 from ranksieve.kernels.gain import Node, SplitRules
 from ranksieve.kernels.transpose import transpose_tile
+from scanned_cuts import scanned
 
 pytestmark = [
     pytest.mark.skipif(config.DISABLE_JIT, reason="about compiled code"),
@@ -41,8 +42,6 @@ def results() -> str:
 
 def _cuts(rng):
     """The best cuts by variance and by Newton gain: second derivatives packed, on their own, or none."""
-    from kernels.test_scan_cuts import scanned
-
     grad, hess = rng.integers(-(1 << 20), 1 << 20, (12, 16)), rng.integers(0, 1 << 20, (12, 16))
     count = rng.integers(0, 9, (12, 16))
     for sums in (grad, hess, count):  # all columns are of the same rows

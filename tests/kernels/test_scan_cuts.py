@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import config, njit
+from numba import config
 
-from ranksieve.kernels.gain import Node, SplitRules, cut_terms, gain_of_cut
+from ranksieve.kernels.gain import Node, SplitRules, cut_terms
 from ranksieve.kernels.histograms import LANES
-from ranksieve.kernels.splitting import scan_free_cuts
+from scanned_cuts import scanned
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="vector registers exist in compiled code only")
 
@@ -62,17 +62,6 @@ def same_sums(column, a, b):
     return (column[:, : a + 1].sum(axis=1) == column[:, : b + 1].sum(axis=1)).all()
 
 
-@njit
-def scanned(group, n_bins, node, rules):
-    left, left_hess = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
-    gains, cuts, terms = np.zeros(LANES), np.full(LANES, -1), cut_terms(node, rules)
-    if terms.most_hess >= 0:
-        scan_free_cuts(group, n_bins, terms, rules, left, left_hess, gains, cuts)
-    for k in range(LANES):
-        gains[k] = gain_of_cut(gains[k], node, rules, terms)
-    return gains, cuts
-
-
 @pytest.mark.parametrize("newton", [False, True])
 def test_a_least_sum_beyond_all_integers_allows_no_cut(newton):
     rules = SplitRules(10, 9, 2.0**-20, 1, 1e300, 1.0, newton, 0)
@@ -118,15 +107,19 @@ def test_a_side_with_little_weight_has_a_finite_gain(packed, l2):
     assert gains == pytest.approx(np.full(LANES, 25 / (2 + l2) + 25 / (1 + l2)), rel=1e-6)
 
 
-@pytest.mark.parametrize("exponent", [0, -60, -400, -530, -1000])
-def test_units_that_vanish_beside_l2(exponent):
+@pytest.mark.parametrize("exponent", [0, -60, -115, -400, -530, -1000])
+@pytest.mark.parametrize("n_planes", [1, 2])
+def test_units_that_vanish_beside_l2(n_planes, exponent):
     rng = np.random.default_rng(0)
-    grad, hess, count = rng.integers(-500, 500, (12, LANES)), rng.integers(1, 50, (12, LANES)), np.full((12, LANES), 4)
+    grad, hess = rng.integers(-500, 500, (12, LANES)), rng.integers(1, 50, (12, LANES))
+    if n_planes == 2:
+        hess <<= 50  # sums up to about 2^59
     for sums in (grad, hess):  # all columns are of the same rows
         sums[-1] += sums.sum(axis=0).max() - sums.sum(axis=0)
-    packed = (grad << 40) + (hess << 20) + count
-    node = Node(int(packed[:, 0].sum()), 0, -np.inf, np.inf)
-    gains, cuts = scanned(packed[None], 11, node, SplitRules(20, 20, 2.0**exponent, 3, 0.0, 1.0, True, 0))
+    group = np.stack([(grad << 20) + 4, hess]) if n_planes == 2 else ((grad << 40) + (hess << 20) + 4)[None]
+    node = Node(int(group[0, :, 0].sum()), int(hess[:, 0].sum()) if n_planes == 2 else 0, -np.inf, np.inf)
+    rules = SplitRules(20, 0 if n_planes == 2 else 20, 2.0**exponent, 3, 0.0, 1.0, True, 0)
+    gains, cuts = scanned(group, 11, node, rules)
     left, unit = np.cumsum(grad, axis=0)[:-1].astype(float), 2.0**exponent
     x = np.cumsum(hess, axis=0)[:-1] * unit + 1.0
     y = (hess.sum(axis=0) - np.cumsum(hess, axis=0)[:-1]) * unit + 1.0

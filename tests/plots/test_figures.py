@@ -126,7 +126,7 @@ def test_removed_trees_and_weights_along_the_forest(pruned):
     assert plots.removed_trees(two, buckets=2, axes=axes) == list(axes)
     with pytest.raises(ParameterError, match="got 2 axes for 4 models"):
         plots.removed_trees(pruned, axes=axes)
-    with pytest.raises(ParameterError, match="buckets is 9; expected a whole number from 1 to 8"):
+    with pytest.raises(ParameterError, match="buckets is 9; expected an integer from 1 to 8"):
         plots.removed_trees(pruned, buckets=9)
     with pytest.raises(ParameterError, match="'plain' does not record which trees were removed"):
         plots.tree_weights({"plain": rs.train(rs.synth.cubic(5), trees=2, leaves=4)})

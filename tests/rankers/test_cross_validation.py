@@ -133,7 +133,7 @@ def test_how_many_folds_are_trained_at_a_time(data, monkeypatch):
     monkeypatch.setattr(fold_processes, "available_memory", lambda: 4 * fold_processes.USUAL_SIZE)
     assert fold_jobs(0, 5, data, params) == 2
     assert fold_jobs(0, 5, data, Params(**QUICK | {"device": "cuda"})) == 1
-    with pytest.raises(ParameterError, match="jobs is -1; expected a whole number from 1, or 0"):
+    with pytest.raises(ParameterError, match="jobs is -1; expected an integer from 1, or 0"):
         rs.cv(data, jobs=-1, **QUICK)
     with pytest.raises(ParameterError, match="callbacks run in this process; use jobs=1"):
         rs.cv(data, jobs=2, callbacks=[print], **QUICK)

@@ -9,7 +9,6 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.errors import DataError, InterruptedTraining, ModelError, ParameterError
-from ranksieve.params import Params
 from ranksieve.rankers.lambdarank import NetValidSet, first_net, one_epoch
 from rule_samples import lambda_gradients
 from samples import small_dataset
@@ -34,7 +33,7 @@ def test_an_update_goes_along_the_gradient_of_the_scores(data):
         one = data.take_queries([query])
         start = data.offsets[query]
         pull = pulls[start : start + one.n_docs]
-        net = first_net(data, Params(hidden=3))
+        net = first_net(data, 3, 0)
         net = replace(net, biases=np.array([0.1, -0.2, 0.3]))
         moved = one_epoch(net, one, lambda *_, pull=pull: (pull, pull), 0.5, np.random.default_rng(0))
         for name in PARTS:
@@ -54,7 +53,7 @@ def test_queries_are_visited_one_by_one_with_their_own_lists(data):
         seen.append(labels)
         return lambda_gradients(labels, scores, offsets)
 
-    one_epoch(first_net(data, Params()), data, watch, 0.01, np.random.default_rng(0))
+    one_epoch(first_net(data, 10, 0), data, watch, 0.01, np.random.default_rng(0))
     lists = np.split(data.labels, data.offsets[1:-1])
     assert sorted(map(tuple, seen)) == sorted(map(tuple, lists))
     assert [len(labels) for labels in seen] != [len(labels) for labels in lists]
@@ -80,7 +79,7 @@ def test_it_learns_and_keeps_the_best_epoch(data):
     assert len(curve) in (30, net.info["best_iteration"] + 5)
     assert [record.step for record in records] == list(range(1, len(curve) + 1))
     assert records[0].round == "epoch"
-    first = first_net(data, Params())
+    first = first_net(data, 10, 0)
     assert (
         rs.evaluate(rs.train(data, algo="lambdarank", epochs=30), data).mean() > rs.evaluate(first, data).mean() + 0.2
     )

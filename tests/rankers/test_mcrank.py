@@ -42,7 +42,7 @@ def test_gradients_are_those_of_the_likelihood(name):
     labels = rng.choice(grades, 9)
     targets = link.targets(labels, grades)
     sums = rng.normal(size=targets.shape)
-    outputs = Outputs([None] * len(targets), link, link.probabilities(sums))
+    outputs = Outputs([None] * len(targets), [], link, link.probabilities(sums))
     for output, document in np.ndindex(targets.shape):
         step = np.zeros_like(sums)
         step[output, document] = 1e-5
@@ -173,7 +173,7 @@ def test_bad_input_is_reported(data, tmp_path):
     text = path.read_text()
     for old, new, message in (
         ("num_tree_per_iteration=5", "num_tree_per_iteration=2", "one tree per class"),
-        ("num_class=5\n", "num_class=x\n", "expected a whole number from 1"),
+        ("num_class=5\n", "num_class=x\n", "expected an integer from 1"),
         ('"grades": [0.0, ', '"grades": [', "5 classes do not fit the grades"),
     ):
         assert old in text

@@ -30,7 +30,7 @@ const seen = { errors: window.failures };
 const column = (table, place) => [...table.tBodies[0].rows].map((row) => Number(row.cells[place].dataset.number));
 const table = document.querySelector("table.sortable");
 const button = table.querySelectorAll("th button")[1];
-button.click(); seen.falling = column(table, 1);
+button.click(); seen.descending = column(table, 1);
 button.click(); seen.rising = column(table, 1);
 const root = document.getElementById("explorer");
 const pick = (name) => root.querySelector(`[name=${name}]`);
@@ -111,7 +111,7 @@ def test_the_explorer_shows_ids_with_markup(hostile, tmp_path):
 def test_the_page_works_in_a_browser(page, tmp_path, width):
     seen = in_browser(page.read_text(encoding="utf-8"), tmp_path, width)
     assert seen["errors"] == []
-    assert seen["falling"] == sorted(seen["falling"], reverse=True) and seen["rising"] == seen["falling"][::-1]
+    assert seen["descending"] == sorted(seen["descending"], reverse=True) and seen["rising"] == seen["descending"][::-1]
     assert seen["start"] == ["SelGB", "λ-MART 500"]
     assert seen["differences"] == sorted(seen["differences"], reverse=True)
     assert seen["changed"] == [seen["second"][1], "λ-MART 500"]

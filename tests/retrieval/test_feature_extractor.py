@@ -124,7 +124,7 @@ def check_candidates(data, oracle) -> None:
                 assert got == pytest.approx(value, rel=1e-4, abs=1e-6), (name, q, rank)
 
 
-def test_feedback_is_likeness_to_the_best_candidates(index, documents, data):
+def test_feedback_is_similarity_to_the_best_candidates(index, documents, data):
     naive = NaiveIndex(documents, index.fields)
 
     def oracle(text, docs, scores, rank):
@@ -240,7 +240,7 @@ def test_features_are_chosen_by_pattern(index, data):
     some = to_dataset(QueryCandidates(QUERIES, Searcher(index), 40), extractor, Notes())
     for name in extractor.names:
         np.testing.assert_array_equal(some.column(name), data.column(name))
-    with pytest.raises(ParameterError, match="no feature matches 'pagerank'"):
+    with pytest.raises(ParameterError, match=r"no feature matches 'pagerank'; .*known: .*, …; list all with extract_"):
         FeatureExtractor(index, ["pagerank"])
 
 

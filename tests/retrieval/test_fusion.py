@@ -108,7 +108,7 @@ def test_depth_keeps_the_best():
         ({"k": -1}, "k is -1; expected a number from 0"),
         ({"weights": [1.0]}, "weights are [1.0]; expected 3 finite numbers"),
         ({"weights": [1.0, 2.0, float("nan")]}, "expected 3 finite numbers"),
-        ({"depth": 0}, "depth is 0; expected a whole number from 1"),
+        ({"depth": 0}, "depth is 0; expected an integer from 1"),
     ],
 )
 def test_bad_parameters(settings, message):

@@ -184,7 +184,7 @@ def build(tmp_path, lines, **options):
             r"c\.jsonl:1: has no id in the field 'id'; its fields are 't'; name .* call it one of id, _id",
         ),
         ([{"t": "x"}], {"id": "key"}, "no id in the field 'key'"),
-        ([{"id": 1.5, "t": "x"}], {}, "the id is 1.5; expected text or a whole number"),
+        ([{"id": 1.5, "t": "x"}], {}, "the id is 1.5; expected text or an integer"),
         ([{"id": "a\ud800", "t": "x"}], {}, "cannot be written as UTF-8"),
         ([{"id": "a b", "t": "x"}], {}, "spaces"),
         ([{"id": "a\u00a0b", "t": "x"}], {}, "spaces"),

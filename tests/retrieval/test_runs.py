@@ -127,7 +127,7 @@ def test_runs_describe_the_order_of_equal_scores():
     run = Run.from_rows([("q", "a", 1.0), ("q", "b", 1.0)])
     result = evaluate_run({"r": run}, {"q": {"b": 1.0}}, "mrr")
     assert result.mean() == 1.0
-    assert "equal scores by falling document id as in trec_eval" in result.conventions[0]
+    assert "equal scores by descending document id as in trec_eval" in result.conventions[0]
     assert "input order" not in result.conventions[0]
     with pytest.raises(ParameterError, match="nDCG@10 is given twice"):
         evaluate_run({"r": run}, {"q": {"b": 1.0}}, ["nDCG@10", "NDCG(dcg='log2')@10"])
@@ -141,9 +141,9 @@ def test_runs_describe_the_order_of_equal_scores():
         ("1 Q0 a 1 2.0\n", "run:1: has 5 columns"),
         ("1 Q0 a 1 2.0 t\n1 Q0 a 2 1.0 t\n", "run:2: document 'a' occurs twice for query '1'"),
         ("1 Q0 a 1 1_0 t\n", "run:1: the score '1_0' is not a finite number"),
-        ("1 Q0 a 1_0 2.0 t\n", "run:1: the rank '1_0' is not a whole number"),
+        ("1 Q0 a 1_0 2.0 t\n", "run:1: the rank '1_0' is not an integer"),
         ("1 Q0 a 1 much t\n", "run:1: the score 'much' is not a finite number"),
-        ("1 Q0 a first 2.0 t\n", "run:1: the rank 'first' is not a whole number"),
+        ("1 Q0 a first 2.0 t\n", "run:1: the rank 'first' is not an integer"),
         ("1 Q0 a 1 nan t\n", "run:1"),
         ("1 Q0 a 1 2 t\n1 Q0 a\0 2 1 t\n", r"run:2: the document id 'a\\x00' has a NUL character"),
         ("\n", "holds no results"),

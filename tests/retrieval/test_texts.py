@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus_samples import QUERIES, random_documents
+from naive_retrieval import snippet_window
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval.analysis import Analyzer, words_of
 from ranksieve.retrieval.index import Index
@@ -18,18 +19,12 @@ from ranksieve.retrieval.texts import packed, snippet, unpacked
 PLAIN = Analyzer(stem="none", stop="none", split=False)
 
 
-def naive_window(words: list[str], wanted: set[str], n_words: int) -> tuple[int, int]:
-    """The most distinct wanted words, and the most of them, in a stretch that begins four words before a match."""
-    stretches = [words[k : k + n_words - 4] for k, word in enumerate(words) if word in wanted]
-    return max(((len({*some} & wanted), sum(word in wanted for word in some)) for some in stretches), default=(0, 0))
-
-
 @given(st.lists(st.sampled_from("abcdefgh"), max_size=60), st.sets(st.sampled_from("abcx"), min_size=1))
 @settings(max_examples=200, deadline=None)
 def test_a_snippet_is_the_stretch_with_most_of_the_query(words, query):
     pieces = snippet(", ".join(words), " ".join(query), PLAIN, n_words=8)
     marked = [piece.text for piece in pieces if piece.marked]
-    assert (len(set(marked)), len(marked)) >= naive_window(words, query, 8)
+    assert (len(set(marked)), len(marked)) >= snippet_window(words, query, 8)
     assert set(marked) <= query
     shown = words_of("".join(piece.text for piece in pieces))
     assert len(shown) == min(8, len(words))

@@ -113,7 +113,7 @@ def test_the_address_holds_the_state(client):
 @pytest.mark.parametrize(
     ("path", "status", "line"),
     [
-        ("/?q=x&k=0", 422, "k is &#39;0&#39;; expected a whole number from 1 to 100"),
+        ("/?q=x&k=0", 422, "k is &#39;0&#39;; expected an integer from 1 to 100"),
         ("/?q=x&k=99999999999999999999", 422, "k is"),
         ("/?q=x&depth=x", 422, "depth is"),
         ("/?q=x&w.title=x", 422, "w.title is"),

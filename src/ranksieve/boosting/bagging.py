@@ -15,13 +15,13 @@ import numpy as np
 from ranksieve.boosting.disk_scores import new_scores
 from ranksieve.boosting.grower import Leaves
 from ranksieve.boosting.loop import State, StepSize
-from ranksieve.boosting.training_rows import Selected, TrainingLists, TrainingRows, TreeTarget
+from ranksieve.boosting.training_rows import TrainingLists, TrainingRows, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import ROW
 from ranksieve.errors import ParameterError, param
 from ranksieve.params import Params
-from ranksieve.rules import traits_of
+from ranksieve.rules import Selected, traits_of
 
 SAMPLE = 2  # separates the random numbers of a forest's sample from those of its trees
 

@@ -20,7 +20,7 @@ from ranksieve.data.binned import Binned
 from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import share_of
 from ranksieve.dtypes import LABEL
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.evaluation.metrics import Metric, mean
 
 LOG = logging.getLogger("ranksieve")
@@ -205,7 +205,12 @@ class SelectionCounter:
     def begin(self, lists: Lists, *, resume: bool, row_fraction: float = 1.0) -> None:
         """Start counting; training calls it before the first tree."""
         if resume:
-            raise ParameterError("a counter has not seen the trees of a checkpoint; leave out resume or counter")
+            raise ParameterError(
+                "a counter has not seen the trees of a checkpoint; leave out ",
+                param("resume"),
+                " or ",
+                param("counter"),
+            )
         self.counts, self.n_trees, self.n_rows = np.zeros(lists.n_docs, np.int32), 0, 0
         self._row_fraction = row_fraction
 

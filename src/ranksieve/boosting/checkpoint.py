@@ -18,7 +18,7 @@ from ranksieve.boosting.bagging import BaggedRows
 from ranksieve.boosting.callbacks import ValidationSet
 from ranksieve.boosting.loop import State
 from ranksieve.boosting.scores import Scores
-from ranksieve.boosting.training_rows import Selected, TrainingRows
+from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.boosting.tree import to_forest, to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveError, check_number, check_whole, param
@@ -27,6 +27,7 @@ from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.parameter_table import RESOURCES
 from ranksieve.params import Params
+from ranksieve.rules import Selected
 
 FILE = "checkpoint.npz"
 # raised by NumPy, zipfile and json on damaged files; RuntimeError also for encryption and unknown compression

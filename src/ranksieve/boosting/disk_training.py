@@ -43,7 +43,7 @@ def store_of(params: Params, callbacks: Sequence[Callable[[Any], None]] = ()) ->
 
 
 def listener_of(callbacks: Sequence[Any]) -> Listener:
-    """The callback that is told what happens to bins: progress on a terminal; else notes are logged."""
+    """The callback that shows the progress of making bins, on a terminal; otherwise one that logs notes."""
     return next((one for one in callbacks if hasattr(one, "note")), Listener())
 
 

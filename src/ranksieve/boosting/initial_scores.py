@@ -112,15 +112,17 @@ class ScoresBase:
     def scores(self, name: str, given: Any, binned: Binned) -> np.ndarray:
         if name not in self.arrays:
             raise ParameterError(
-                f"init has no scores of the set {name!r}, only of {', '.join(self.arrays)}; give "
-                f"init={{'{TRAIN}': …, '{name}': …}}, or a model that can score it"
+                param("init"),
+                f" has no scores of the set {name!r}, only of {', '.join(self.arrays)}; give a mapping "
+                f"{{'{TRAIN}': …, '{name}': …}}, or a model that can score it",
             )
         found = np.asarray(self.arrays[name], dtype=SCORE)
         lists = binned.lists
         if found.shape != (lists.n_docs,):
             raise DataError(
-                f"init has scores of shape {found.shape} for the {lists.n_docs} documents of {name!r}; "
-                "give one per document, in the order of the rows"
+                param("init"),
+                f" has scores of shape {found.shape} for the {lists.n_docs} documents of {name!r}; "
+                "give one per document, in the order of the rows",
             )
         return _finite(found if lists.order is None else found[lists.order], f"init of {name!r}", binned)
 

@@ -106,8 +106,8 @@ class LineSearch:
             own = offsets[part.start : part.stop + 1]
             rows = slice(own[0], own[-1])
             return crossings.sweep_queries(
-                scores[rows], direction[rows], self._gains[rows], own - own[0], self._scales[part], low, high,
-                self._k, self._kind, self._rank_weights, first[part],
+                scores[rows], direction[rows], self._gains[rows], own - own[0], self._scales[part],
+                float(low), float(high), self._k, self._kind, self._rank_weights, first[part],
             )  # fmt: skip
 
         threads = numba.get_num_threads()

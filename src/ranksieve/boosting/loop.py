@@ -51,7 +51,7 @@ class State(Rounds, Generic[Rows]):
     """What the loop has made so far; a checkpoint is this."""
 
     trees: list[Tree]
-    scores: Any  # BoostedScores
+    scores: BoostedScores
     rows: Rows
     steps: list[float] = field(default_factory=list)  # the step size of each tree
     biases: list[np.ndarray] = field(default_factory=list)  # of positions: at the start, and after each tree

@@ -54,11 +54,11 @@ def warn_of_ties(valid: ForestValidation, trees: Sequence[Tree], metric: Metric)
     ):  # the model is finished: lost workers or memory must not take it away
         return
     ordered, average, worst = (mean(one, valid.weights) for one in values)
-    if ordered - worst > TOLERATED * ordered and _is_no_chance(values[0], values[1]):
+    if ordered - worst > TOLERATED * ordered and _is_significant(values[0], values[1]):
         _warn(f"{valid.name}: {metric}", ordered, average, worst, with_ties(str(metric), "mean"))
 
 
-def _is_no_chance(ordered: np.ndarray, average: np.ndarray) -> bool:
+def _is_significant(ordered: np.ndarray, average: np.ndarray) -> bool:
     """Whether the input order is better than the mean over orders in more queries than a random order would be.
 
     A random order is better in at most about half of them, and like any other far from the worst.

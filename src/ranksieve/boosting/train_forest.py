@@ -84,16 +84,16 @@ def _note_no_effect(lists: Lists, params: Params, callbacks: Sequence[Any]) -> N
     listener, rule = listener_of(callbacks), params.selection_rule
     if lists.n_docs < 2 * params.min_docs:
         listener.note(
-            f"no tree can split {counted(document=lists.n_docs)} into leaves of min_docs={params.min_docs}; all "
-            "documents get one score; lower min_docs"
-        )
+            f"no tree can split {counted(document=lists.n_docs)} into leaves of at least {params.min_docs}: all "
+            "documents get one score; lower ", param("min_docs"),
+        )  # fmt: skip
     if isinstance(rule, Minimum) and listener in callbacks:  # of interest to who watches, not in every log
         most = int(np.add.reduceat(lists.stored_labels == 0, lists.offsets[:-1], dtype=np.int64).max())
         if most <= rule.min_negatives:
             listener.note(
-                f"all lists have at most {counted(negative=most)}, and min_negatives={rule.min_negatives} selects all "
-                f"of them: {params.algo} trains each tree on all documents, as lambdamart"
-            )
+                f"all lists have at most {counted(negative=most)}, and ", param("min_negatives", rule.min_negatives),
+                f" selects all of them: {params.algo} trains each tree on all documents, as lambdamart",
+            )  # fmt: skip
 
 
 @dataclass

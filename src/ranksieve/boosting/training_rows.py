@@ -19,7 +19,7 @@ from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metric_table import highest_grade
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.params import Params
-from ranksieve.rules import fields_of
+from ranksieve.rules import OBJECTIVES, Selected, fields_of
 
 NO_ROWS = "the selection returned no rows; expected at least one row number, or None for all"
 
@@ -38,19 +38,6 @@ class Portion:
 
 
 WHOLE = Portion()
-
-
-@dataclass(frozen=True)
-class Selected:
-    """What a selection may return instead of plain rows: rows with weights, or a sample of the full lists.
-
-    A tree is normally trained on lists that consist of the selected rows alone: those give the ranks and gradients.
-    With `full_lists` the gradients are those of the full lists, and the rows are a sample of them.
-    """
-
-    rows: np.ndarray
-    weights: np.ndarray | None = None
-    full_lists: bool = False
 
 
 @dataclass(frozen=True)
@@ -310,16 +297,22 @@ class TrainingLists:
         if self.biases is not None:
             scores = scores + self.biases[self._positions(rows.rows)]
         if dataclasses.is_dataclass(type(objective)):
-            is_own = type(objective).__module__.startswith("ranksieve.")
+            # our own take labels as they are stored, and write to no array
+            is_own = OBJECTIVES.is_own(objective)
             given = (rows.stored_labels, scores) if is_own else (rows.labels, scores.copy())
-            grad, hess = objective(
+            returned = objective(
                 ObjectiveView(
                     *given, rows.offsets, rows.rows, step, self.params.seed, self.metric, self.highest_grade,
                     rows.cache, self.portion.first_row, rows.weights,
                 )
             )  # fmt: skip
         else:
-            grad, hess = objective(rows.labels, scores.copy(), rows.offsets)
+            returned = objective(rows.labels, scores.copy(), rows.offsets)
+        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+            raise ParameterError(
+                f"the objective returned {type(returned).__name__}; expected gradients and second derivatives"
+            )
+        grad, hess = returned
         grad, hess = np.asarray(grad, dtype=SCORE), np.asarray(hess, dtype=SCORE)
         if grad.shape != (n_docs,) or hess.shape != (n_docs,):
             raise ParameterError(

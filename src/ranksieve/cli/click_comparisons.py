@@ -12,7 +12,6 @@ from ranksieve.cli.console import check_writable, show_facts, show_line, show_no
 from ranksieve.cli.files import reads_data
 from ranksieve.cli.shared_options import Missing, Seed, out_option
 from ranksieve.errors import DataError, ParameterError, check_choice
-from ranksieve.text_formats import counted
 
 
 def interleave(
@@ -47,7 +46,7 @@ def interleave(
     write_records(pages, out)
     show_facts([("pages", f"{out}, {len(pages):,}")])
     if left_out := len(rankings[0] | rankings[1]) - len(common):
-        show_note(f"{counted(query=left_out)} of one run only left out")
+        show_note(f"queries that occur in only one run are left out: {left_out:,}")
 
 
 def compare(

@@ -19,12 +19,14 @@ Log = Annotated[
 ]
 Events = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="OpenSearch's ubi_events, if LOG is UBI.")]
 Actions = Annotated[str, typer.Option(metavar="NAMES", help="UBI: actions that count as clicks, with commas.")]
-Depth = Annotated[int | None, typer.Option(min=1, help="Places of a page to read.", show_default="all")]
+Depth = Annotated[int | None, typer.Option(min=1, help="Number of places of each page to read.", show_default="all")]
 MinDwell = Annotated[float, typer.Option(min=0, help="Ignore clicks with fewer seconds of dwell time.")]
 Given = Annotated[
     Path | None, typer.Option("--propensities", metavar="FILE", help="Propensities, as 'propensities' writes them.")
 ]
-Features = Annotated[Path, typer.Option("--data", "-d", help="Features of the documents, by query id and document id.")]
+FeatureData = Annotated[
+    Path, typer.Option("--data", "-d", help="Features of the documents, by query id and document id.")
+]
 Shrinkage = Annotated[
     str,
     typer.Option(

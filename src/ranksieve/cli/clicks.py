@@ -11,7 +11,7 @@ import typer
 from ranksieve.cli.click_comparisons import compare, estimate, interleave
 from ranksieve.cli.click_options import (
     Clip,
-    Features,
+    FeatureData,
     Given,
     LogArguments,
     Shrinkage,
@@ -130,7 +130,7 @@ def propensities(
 
 @dataclass(frozen=True, kw_only=True)
 class ClickListArguments:
-    data: Features
+    data: FeatureData
     out: OutData
     by: str = option(
         "page",
@@ -142,9 +142,7 @@ class ClickListArguments:
     model: str = option("pbm", "By query: the click model that judges.", metavar="MODEL")
     levels: int | None = option(None, "By query: number of grades.", min=2, show_default="fractions")
     shrinkage: Shrinkage = "10"
-    others: bool = option(
-        False, "By query: also documents of the data that were never shown, as the worst.", "--others"
-    )
+    others: bool = option(False, "By query: add documents that were never shown, with the lowest label.", "--others")
     balance: float | None = option(
         None, "By page: weight a document by 1 / (this number + how often it was shown for the query).", min=0,
         show_default="weights of 1",
@@ -181,12 +179,15 @@ def lists(given: ClickListArguments, source: LogArguments) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ClickTrainArguments:
-    data: Features
+    data: FeatureData
     out: OutModel
     propensities: Given = None
     test: list[Path] | None = option(None, "Other pages, such as a later log, to estimate the model on.", metavar="LOG")
     trees: int | None = option(
-        None, "Most trees of each of the six forests.", min=1, show_default="100 for pages, 400 for queries"
+        None,
+        "Largest number of trees in each of the six forests.",
+        min=1,
+        show_default="100 for pages, 400 for queries",
     )
     params: ParamsFile = None
     seed: Seed = 0

@@ -170,7 +170,7 @@ def _numbers(flag: str, text: str) -> dict[str, float]:
 
 
 def memory_size(text: str, flag: str, least: int = 1) -> int:
-    """Bytes of a size such as `512M` or `2G`, at least so many."""
+    """Bytes of a size such as `512M` or `2G`, at least the given minimum."""
     size = read_size(text)
     if size < least:
         expected = f"{text!r}; expected a size such as 512M or 2G{'' if least == 1 else f', at least {least:,} bytes'}"

@@ -232,7 +232,8 @@ def cv(context: typer.Context, given: CrossValidationArguments) -> None:
             save_model(model, files[fold - 1])
         exit_if_interrupted(model.info.get("interrupted"))
 
-    result = cross_validate(job, given.folds, wanted, jobs=given.jobs, display={"quiet": given.quiet}, on_fold=save)
+    display = {"quiet": given.quiet, "flags": True}
+    result = cross_validate(job, given.folds, wanted, jobs=given.jobs, display=display, on_fold=save)
     header, *rows = result.cells()
     show_table(header, rows)
     for line in result.conventions:

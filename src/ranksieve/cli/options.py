@@ -13,7 +13,7 @@ import typer
 
 from ranksieve.cli.command import Command
 from ranksieve.errors import ParameterError
-from ranksieve.parameter_table import SLOTS, canonical, file_parameters, flag
+from ranksieve.parameter_table import SLOTS, canonical, file_parameters, flag, help_of, users
 from ranksieve.params import Params
 from ranksieve.rules import Parameter
 from ranksieve.toml_file import TomlFile
@@ -83,7 +83,13 @@ def _options(panels: Mapping[str, Mapping[str, Parameter]]) -> list[Any]:
 
     def parameters() -> None: ...
 
-    options = [_option(one, title) for title, known in panels.items() for one in known.values() if _is_simple(one.type)]
+    names = {name for known in panels.values() for name in known}
+    options = [
+        _option(one, title, help_of(one) if names.issuperset(users(one.name)) else one.help)
+        for title, known in panels.items()
+        for one in known.values()
+        if _is_simple(one.type)
+    ]  # a help text names users of a parameter only where the command has an option that chooses them
     parameters.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     parameters.__annotations__ = {one.name: one.annotation for one in options}
     app = typer.Typer(add_completion=False)
@@ -96,11 +102,11 @@ def _is_simple(kind: Any) -> bool:
     return all(one in (str, int, float, bool, object) for one in get_args(kind) or [kind])
 
 
-def _option(item: Parameter, panel: str) -> inspect.Parameter:
+def _option(item: Parameter, panel: str, about: str) -> inspect.Parameter:
     name, kind = flag(item.name), str if item.type is object else item.type
     is_pair = kind not in (str, int, float, bool)
     spelling = f"{name}/--no-{name[2:]}" if kind is bool else name
-    text = item.help if kind is bool else f"{item.help}; {item.expected}"
+    text = about if kind is bool else f"{about}; {item.expected}"
     metavar = "LOW HIGH" if is_pair else "NAME" if item.names else None
     option = typer.Option(spelling, *SHORT.get(item.name, ()), help=f"{text}.", rich_help_panel=panel, metavar=metavar)
     return inspect.Parameter(

@@ -21,8 +21,6 @@ from ranksieve.text_formats import counted, duration
 if TYPE_CHECKING:
     from ranksieve.forest.forest import Forest
 
-PASSED_ON = ("rate", "metric", "valid", "judge_on", "reweight", "missing", "threads", "seed")  # to the library
-
 
 def strategy_parameters() -> dict[str, Parameter]:
     """The choice of a strategy, and the parameters of all strategies."""
@@ -47,12 +45,12 @@ class PruneArguments:
     ]
     rate: Annotated[float, typer.Option(help="Share of the trees to remove, from 0 to 1.")]
     out: OutModel
-    valid: Path | None = option(None, "Validation data. Trees and weights are evaluated on it, by cross-fitting.")
+    valid: Path | None = option(None, "Validation data. Trees and weights are judged on it, by cross-fitting.")
     train: Path | None = option(None, "Training data. Its metric is reported. See --judge-on.")
     judge_on: str = option(
         "valid",
-        "Evaluate trees and weights on validation or on training data. With train, re-weighting stops when the metric "
-        "on the validation data stops improving.", metavar="valid|train",
+        "Judge trees and weights on validation or on training data: keep those with the best metric there. "
+        "With train, re-weighting stops when the metric on the validation data stops improving.", metavar="valid|train",
     )  # fmt: skip
     test: Path | None = option(None, "Test data. The full and the pruned model are compared on it.")
     metric: Metric = "ndcg@10"
@@ -90,9 +88,12 @@ def prune(context: typer.Context, given: PruneArguments) -> None:
     for path in data:
         if path is not None:
             open_for(path, {str(given.model): forest}, given.missing)  # reports a wrong path before the work starts
-    chosen = {name: getattr(given, name) for name in PASSED_ON} | given_flags(context)
     with PruningProgress(kernels="pruning", quiet=given.quiet) as progress:
-        pruned = prune_forest(forest, given.train, callbacks=(progress,), **chosen)
+        pruned = prune_forest(
+            forest, given.train, valid=given.valid, rate=given.rate, reweight=given.reweight, judge_on=given.judge_on,
+            metric=given.metric, missing=given.missing, threads=given.threads, seed=given.seed, callbacks=(progress,),
+            **given_flags(context),
+        )  # fmt: skip
     pruned.save(given.out)
     size = ("model", f"{given.out}, {pruned.n_trees} of {counted(tree=forest.n_trees)}")
     tested = () if given.test is None else _tested(forest, pruned, given, leakage.get("test", ""))

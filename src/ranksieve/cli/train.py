@@ -152,7 +152,8 @@ def _run(given: TrainArguments, params: Params, used: TrainingData) -> Model:
 
     workers = f"starting {counted(worker=given.local_workers)}, " if given.local_workers else ""
     saved = CheckpointOptions(given.checkpoint, given.checkpoint_every, given.checkpoint_minutes, given.resume)
-    with training_display(params.algo, doing=f"{workers}reading the data", quiet=given.quiet) as progress:
+    doing = f"{workers}reading the data"
+    with training_display(params.algo, doing=doing, quiet=given.quiet, flags=True) as progress:
         used.show = progress.line
         job = TrainingJob(given.data, params, given.valid, given.init, (progress, used), given.missing, saved)
         if not given.on_cluster:

@@ -210,6 +210,6 @@ def _report_kernels() -> None:
 
 
 if __name__ == "__main__":
-    gc.set_threshold(20_000, 50, 1000)  # the compiler makes many objects; looking through them takes time
+    gc.disable()  # the compiler makes many objects; looking through them takes time, and a process ends soon
     _report_kernels()
     FUNCTIONS[sys.argv[1]]()

@@ -248,7 +248,7 @@ class Cells:
     pairs, places
         Pair and place of each cell.
     shown, clicked
-        Counts of each cell; they need not be whole numbers.
+        Counts of each cell; they need not be integers.
     """
 
     starts: np.ndarray

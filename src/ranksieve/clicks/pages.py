@@ -120,7 +120,7 @@ def _clicks(found: Mapping[str, Any], documents: list[str], options: PageOptions
 
 
 def _clicked_place(one: Any, documents: list[str], first_place: int) -> int:
-    """The place of a click, which is given as a whole number; or as a text, the document's id."""
+    """The place of a click, which is given as an integer; or as a text, the document's id."""
     if isinstance(one, str):
         try:
             return documents.index(one)
@@ -182,7 +182,7 @@ def list_of(value: Any, what: str) -> Sequence[Any]:
 
 def _number(value: Any) -> float:
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):
-        with suppress(OverflowError):  # of whole numbers that are too large
+        with suppress(OverflowError):  # of integers that are too large
             if math.isfinite(value):
                 return float(value)
     raise InvalidPageError(NO_NUMBER)

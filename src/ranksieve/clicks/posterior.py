@@ -38,7 +38,7 @@ def posterior(successes: np.ndarray, trials: np.ndarray, *, limited: bool = True
     Parameters
     ----------
     successes, trials
-        Clicks that count and expected examinations of each pair; they need not be whole numbers.
+        Clicks that count and expected examinations of each pair; they need not be integers.
     limited
         Relevance is a probability (binomial likelihood); else it may exceed 1 (Poisson).
 

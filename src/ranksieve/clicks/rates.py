@@ -28,7 +28,7 @@ class RateLambdas:
     Parameters
     ----------
     truncation
-        Each pair has a document in so many top ranks.
+        Each pair has a document in these top ranks.
 
     Examples
     --------

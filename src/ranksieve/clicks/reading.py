@@ -52,7 +52,7 @@ def read(
 
     - `query`: its text or id;
     - `documents`: ids of the documents shown, from the top;
-    - `clicks`: clicked places from 0 as whole numbers, or ids as texts, or true and false for each document;
+    - `clicks`: clicked places from 0 as integers, or ids as texts, or true and false for each document;
     - [`dwell`]: seconds after each click; [`time`]: seconds, or a date; [`session`] or [`user`]: an id;
     - [`swap`]: two places whose documents were exchanged with probability one half;
     - [`teams`]: "a", "b" or null for each document of an interleaved page.
@@ -68,7 +68,7 @@ def read(
     events
         `ubi_events` that belong to `ubi_queries`.
     depth
-        Read so many places of each page.
+        Number of places of each page to read.
     min_dwell
         Ignore clicks with a shorter dwell time.
     first_place

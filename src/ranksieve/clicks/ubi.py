@@ -43,7 +43,7 @@ class _UbiReader:
         self._seen: dict[str, dict[float, str]] = {}  # their documents by ordinal
         self._clicked: dict[str, list[str]] = {}
 
-    def add_query(self, place: str, query: Mapping[str, Any]) -> None:
+    def add_query(self, query: Mapping[str, Any]) -> None:
         id = id_text(query.get("query_id"), "a query_id")
         if id in self._numbers or id in self._waiting:
             raise InvalidPageError("queries whose query_id occurs twice")
@@ -62,7 +62,7 @@ class _UbiReader:
         else:
             self._waiting[id] = page
 
-    def add_event(self, place: str, event: Mapping[str, Any]) -> None:
+    def add_event(self, event: Mapping[str, Any]) -> None:
         action = str(event.get("action_name"))
         if action not in self._actions and action != IMPRESSION:
             raise InvalidPageError(f"events of other actions than {some_of(sorted(self._actions))}")
@@ -131,7 +131,7 @@ def read_ubi(
             if not source:
                 continue
             try:
-                add(place, source)
+                add(source)
             except InvalidPageError as error:
                 notes.add(str(error), place)
     return reader.finish()

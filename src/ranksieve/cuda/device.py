@@ -234,7 +234,7 @@ class PinnedArray:
         self._written = -1
 
     def open(self) -> np.ndarray:
-        """`here`, to be written; waits for what was written before to be sent, if it may not have been."""
+        """The array `here` for writing. It waits until the last content is sent."""
         if self._written == _waits:
             synchronize()
         self._written = _waits

@@ -35,10 +35,10 @@ from ranksieve.cuda.tree_tables import (
     N_ROUNDS,
     N_SETTINGS,
     WITH_HESS,
-    Features,
     FoundCuts,
     Plan,
     Rows,
+    SplitColumns,
     TreeNodes,
     TreeSettings,
     Work,
@@ -95,7 +95,7 @@ class Growth:
         padded[: len(n_bins)] = n_bins
         self._allowed_here = np.zeros(len(n_bins), np.bool_)
         self._allowed = upload(self._allowed_here)
-        self._features = Features(
+        self._features = SplitColumns(
             upload(n_bins), self._allowed, upload(signs), upload(places),
             upload(padded.reshape(-1, GROUP).max(axis=1)),
         )  # fmt: skip

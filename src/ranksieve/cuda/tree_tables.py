@@ -54,7 +54,7 @@ class Rows(NamedTuple):
     hess: Any  # integers of second derivatives, where these are summed on their own
 
 
-class Features(NamedTuple):
+class SplitColumns(NamedTuple):
     """The columns that a tree may split on."""
 
     n_bins: Any

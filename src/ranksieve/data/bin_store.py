@@ -24,7 +24,7 @@ from ranksieve.data.disk_rows import WHOLE_BYTES
 from ranksieve.data.free_memory import available_memory, resident_memory
 from ranksieve.data.stored_bins import FileSink, StoredBins
 from ranksieve.dtypes import GRADE
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import DataError, ParameterError, ParamName, joined_parts, param
 from ranksieve.text_formats import AUTO, file_size, memory_size, read_size, unit_hint
 
 LOG = logging.getLogger("ranksieve")
@@ -46,14 +46,14 @@ HASH_DIGITS = 8  # in the names of bin files that are not beside their data
 
 
 class Listener:
-    """Is told what happens to bins; this one shows no progress, and logs notes."""
+    """Receives the progress of making bins, and notes; this one shows no progress, and logs notes."""
 
     def prepare(self, doing: str, share: float) -> None:
         """What is done, and the share of it that is done."""
 
-    def note(self, text: str) -> None:
-        """One line that a user should see."""
-        LOG.warning(text)
+    def note(self, *parts: str | ParamName) -> None:
+        """One line that a user should see: text, and parameters by name."""
+        LOG.warning(joined_parts(parts))
 
 
 @dataclass
@@ -69,7 +69,7 @@ class BinStore:
     keep
         Whether bin files stay for the next run.
     listener
-        Is told what happens.
+        Receives progress and notes.
     forests
         How many forests a run trains; each has its own scores.
     on_cluster

@@ -279,12 +279,12 @@ def _column(columns: np.ndarray, feature: int, fill: float) -> np.ndarray:
 def check_codes(values: np.ndarray, feature: str, source: str) -> None:
     """Raise `DataError` for values of a categorical feature that are not numbers of categories.
 
-    NaN and negative whole numbers are missing.
+    NaN and negative integers are missing.
     """
     with np.errstate(invalid="ignore"):
         wrong = values[~np.isnan(values) & ((values != np.floor(values)) | (values >= MOST))]
     if len(wrong):
         raise DataError(
-            f"{source}: feature {feature!r} is categorical and holds {wrong[0]:g}; expected whole numbers from 0 to "
+            f"{source}: feature {feature!r} is categorical and holds {wrong[0]:g}; expected integers from 0 to "
             f"{MOST - 1:,}, or texts"
         )

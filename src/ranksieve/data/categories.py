@@ -165,7 +165,7 @@ def other_categories(given: str, names: Sequence[str]) -> DataError:
     if names:
         return DataError(
             f"{given}, but is categorical in the model, with categories such as {some_of(names, 3)}; give a table with "
-            "texts or whole numbers"
+            "texts or integers"
         )
     return DataError(
         f"{given}, but the model has numbers for its categories; give the numbers that it was trained with"
@@ -210,7 +210,7 @@ def is_number(kind: pa.DataType) -> bool:
 
 KINDS: dict[str, Callable[[pa.DataType], bool]] = {
     "text": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
-    "whole numbers": pa.types.is_integer,
+    "integers": pa.types.is_integer,
     "numbers": is_number,
     "dates or times": pa.types.is_temporal,
     "records": pa.types.is_struct,

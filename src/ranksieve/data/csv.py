@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from ranksieve.data.compression import RawStream, TextStream, open_text
-from ranksieve.data.data_file import OTHERS, USUAL, ReadOptions, lasting
+from ranksieve.data.data_file import OTHERS, USUAL, ReadOptions, permanent_paths
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.table_source import TableSource
 from ranksieve.data.tables import encode_role
@@ -46,7 +46,7 @@ class CsvSource(TableSource):
             )
         if any("\ufffd" in name for name in names):
             raise DataError(f"{path}:1: the names of the columns are not UTF-8; {RECODE}")
-        self._file, self.files = path, lasting(path)
+        self._file, self.files = path, permanent_paths(path)
         found = options.find_columns(names, str(path))
         self._ids = [found[role] for role in TEXTS if role in found]
         features = options.find_features(names, found, str(path))

@@ -237,7 +237,7 @@ def spool_pipe(path: str | os.PathLike[str]) -> str:
     return SpooledPath(kept, shown)
 
 
-def lasting(path: str) -> tuple[str, ...]:
+def permanent_paths(path: str) -> tuple[str, ...]:
     """The path, unless it is a temporary file."""
     return () if isinstance(path, SpooledPath) else (os.fspath(path),)
 

@@ -77,7 +77,7 @@ class Dataset(Described):
 
         `weights` are one per document, or one per query in the order of the queries' first rows. `positions`, where
         labels are clicks, are the ranks from 1 at which documents were shown; 0 for documents that were not.
-        `categorical` features, by names or globs, hold categories: texts in a table, whole numbers from 0 in an array.
+        `categorical` features, by names or globs, hold categories: texts in a table, integers from 0 in an array.
         Columns of a table that have a categorical type need not be named.
 
         Examples
@@ -285,5 +285,5 @@ def _weights(weights: Any, run_ids: np.ndarray, run_lengths: np.ndarray) -> np.n
 def _sizes(group: Any) -> np.ndarray:
     sizes = np.asarray(group).ravel()
     if sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any():
-        raise DataError("group holds values that are not whole numbers; give the number of documents of each query")
+        raise DataError("group holds values that are not integers; give the number of documents of each query")
     return sizes.astype(OFFSET)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ranksieve.data.blocks import Block, Source, blocks_of, stamp
 from ranksieve.data.categories import named, other_categories
 from ranksieve.data.compression import create_text, open_text
-from ranksieve.data.data_file import ReadOptions, lasting
+from ranksieve.data.data_file import ReadOptions, permanent_paths
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.letor_lines import EXAMPLE, Lines, chunks, parse
@@ -38,7 +38,7 @@ class TextSource(Source):
     """
 
     def __init__(self, path: str, options: ReadOptions) -> None:
-        self._file, self.files = path, lasting(path)
+        self._file, self.files = path, permanent_paths(path)
         for name, names in named(options.categorical.known or {}).items():
             raise other_categories(f"{path}: is LETOR text, in which feature {name!r} holds numbers", names)
         first_stage = _feature_number(path, options.first_stage)

@@ -110,7 +110,7 @@ def _read_numbers(path: str, expected: str, is_valid: Callable[[float], bool]) -
 
 
 def _read_sizes(path: str) -> np.ndarray:
-    expected = "the size of one query per line, a whole number from 1"
+    expected = "the size of one query per line, an integer from 1"
     return np.array(_read_numbers(path, expected, lambda n: 1 <= n < 2**31 and n == math.floor(n)), dtype=OFFSET)
 
 

@@ -68,7 +68,7 @@ class Lists:
             first = last
 
     def small(self) -> Lists:
-        """The same lists in less memory, if all labels are whole numbers up to 255."""
+        """The same lists in less memory, if all labels are integers up to 255."""
         if self.stored_labels.max(initial=0) > np.iinfo(GRADE).max:
             return self
         grades = self.stored_labels.astype(GRADE)
@@ -163,7 +163,7 @@ def runs_of(qid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def id_array(ids: Any) -> np.ndarray:
-    """Query ids as int64 if all are whole numbers without leading zeros, else as strings."""
+    """Query ids as int64 if all are integers without leading zeros, else as strings."""
     array = np.asarray(ids)
     if array.dtype.kind in "iu" and (array.dtype.kind == "i" or array.max(initial=0) < 2**63):
         return array.astype(np.int64)

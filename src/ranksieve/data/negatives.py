@@ -17,7 +17,7 @@ PART_ROWS = 1 << 18  # labels that are worked on at a time
 
 def share_of(n: Any, share: float) -> Any:
     """`ceil(share · n)` of a number or of several."""
-    # 0.1 · 30 is 3.0000000000000004 in binary: slightly above a whole number is that number
+    # 0.1 · 30 is 3.0000000000000004 in binary: slightly above an integer is that number
     count = np.ceil(share * n - 1e-9 * n).astype(np.int64)
     return count if isinstance(n, np.ndarray) else int(count)
 

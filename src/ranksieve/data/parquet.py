@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranksieve.data.blocks import Block, Source, blocks_of
-from ranksieve.data.data_file import ReadOptions, lasting
+from ranksieve.data.data_file import ReadOptions, permanent_paths
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.list_columns import ListColumns, count_values
@@ -43,7 +43,7 @@ class ParquetSource(TableSource):
 
     def __init__(self, path: str, options: ReadOptions) -> None:
         self._file, self.info = path, FeatureInfo(source=str(path), absent=float("nan"))
-        self.files = lasting(path)
+        self.files = permanent_paths(path)
         with self._open() as file:
             schema = self._reading(lambda: file.schema_arrow)
             n_docs = file.metadata.num_rows

@@ -151,7 +151,7 @@ class Undersample:
         None, "Share of a query's negatives to keep", "a number in (0, 1]", lambda v: v is None or 0 < v <= 1
     )
     n: int | None = parameter(
-        None, "Negatives of a query to keep", "a whole number from 0", lambda value: value is None or value >= 0
+        None, "Negatives of a query to keep", "an integer from 0", lambda value: value is None or value >= 0
     )
     order: str = choice("random", "Which negatives are kept, by the first stage", ("random", "ascending", "descending"))
 

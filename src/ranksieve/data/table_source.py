@@ -73,7 +73,8 @@ class TableSource(Source):
             first_stage = noted
         found = {**info.categories, **names_of(self._encoders)}
         categories = {name: found[name] for name in names if name in found}
-        left_out = options.reasons([name for name in schema.names if name not in names], self._columns)
+        features = set(names)
+        left_out = options.reasons([name for name in schema.names if name not in features], self._columns)
         self.info = FeatureInfo(
             names, feature_number(first_stage, names), place, info.absent, info.candidates, categories, left_out
         )
@@ -94,12 +95,12 @@ class TableSource(Source):
                 plain(pa.array([], kind)).cast(pa.string())
             except (pa.ArrowException, TypeError) as error:
                 raise DataError(
-                    f"{place}: column {name!r} holds {kind_text(kind)}; expected whole numbers or texts"
+                    f"{place}: column {name!r} holds {kind_text(kind)}; expected integers or texts"
                 ) from error
 
     @abstractmethod
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows in order, at most so many at a time; sets `fraction_read`."""
+        """The rows in order, a limited number at a time; sets `fraction_read`."""
 
     def _place(self, row: int) -> str:
         """A row, counted from 0, as messages name it."""

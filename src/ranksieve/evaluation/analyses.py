@@ -92,7 +92,7 @@ def smallest_shares(
 
 
 def list_ranks(values: Any, offsets: Any) -> np.ndarray:
-    """The rank of every document in its list, from 1, by falling value; equal values by row, NaN last.
+    """The rank of every document in its list, from 1, by descending value; equal values by row, NaN last.
 
     Examples
     --------

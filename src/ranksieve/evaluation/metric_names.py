@@ -62,7 +62,7 @@ def read_name(text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
     if match["k"] is not None:
         if not match["k"].isdecimal() or int(match["k"]) == 0:
             raise ParameterError(
-                f"the cut-off of {text!r} is {match['k']!r}; expected a whole number from 1, or {name} for whole lists"
+                f"the cut-off of {text!r} is {match['k']!r}; expected an integer from 1, or {name} for whole lists"
             )
         written["k"] = int(match["k"])
     return name, defaults, written

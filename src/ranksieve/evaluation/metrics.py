@@ -37,7 +37,7 @@ def _is_gain(gain: Any) -> bool:
 
 
 VALID: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "k": (_is_cut_off, "a whole number from 1, or None for the whole list"),
+    "k": (_is_cut_off, "an integer from 1, or None for the whole list"),
     "gain": (_is_gain, "'exp', 'linear', or a table of gains per grade that are not negative and never fall"),
     "ties": (lambda ties: ties in ("order", "mean", "worst"), "'order', 'mean' or 'worst'"),
     "empty": (lambda empty: empty == "skip" or (_is_number(empty) and empty in (0, 1)), "'skip', 0 or 1"),

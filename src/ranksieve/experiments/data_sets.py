@@ -44,9 +44,7 @@ class DataSpec:
     )
     queries: int = integer(1000, "Queries to generate", 1)
     seed: int = 0
-    features: int | None = parameter(
-        None, "Features to generate", "a whole number from 1", lambda n: n is None or n >= 1
-    )
+    features: int | None = parameter(None, "Features to generate", "an integer from 1", lambda n: n is None or n >= 1)
     file: str | None = None
     train: str | None = None
     valid: str | None = None

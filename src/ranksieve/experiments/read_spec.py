@@ -16,6 +16,7 @@ from ranksieve.errors import ParameterError, RanksieveError, did_you_mean, param
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments import run_options
 from ranksieve.experiments.data_sets import DataSpec
+from ranksieve.experiments.figure_kinds import FIGURES
 from ranksieve.experiments.run_options import RunTable, grid_choices
 from ranksieve.experiments.spec import Cell, Spec, strategy_names
 from ranksieve.parameter_table import COMMON, file_parameters, flag
@@ -26,10 +27,8 @@ from ranksieve.rankers.trials import check_space
 from ranksieve.rules import parameter
 from ranksieve.toml_file import Place, TomlFile
 
-FIGURES = ("curves", "steps", "table", "tests", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency",
-           "by-size", "speed", "removed", "weights", "phases", "costs")  # fmt: skip
 CHOOSING = ("algo", "base", "selection", "objective", "step", "strategy")  # they decide which others are used
-TREES = "a list of whole numbers of trees from 1"
+TREES = "a list of integers from 1"
 RULES = ("selection", "objective")  # those that may be code of the user
 
 
@@ -41,7 +40,7 @@ class Head:
     about: str = ""
     metrics: tuple[str, ...] = parameter(("ndcg@10",), "What is measured", "a list of texts, at least one", bool)
     stages: tuple[int, ...] = parameter((), "Sizes to measure at", TREES, lambda sizes: min(sizes, default=1) >= 1)
-    seeds: tuple[int, ...] = parameter((0,), "Seeds of each run", "a list of whole numbers, at least one", bool)
+    seeds: tuple[int, ...] = parameter((0,), "Seeds of each run", "a list of integers, at least one", bool)
     figures: tuple[str, ...] = ("curves", "table")
     baseline: str | None = None
     compare: tuple[str, ...] | None = parameter(
@@ -65,9 +64,7 @@ class Quick:
     data: dict[str, Any] = field(default_factory=dict)
     params: dict[str, Any] = field(default_factory=dict)
     stages: tuple[int, ...] | None = parameter(None, "Sizes", TREES, lambda sizes: min(sizes or (), default=1) >= 1)
-    seeds: int | None = parameter(
-        None, "Largest number of seeds", "a whole number from 1", lambda v: v is None or v >= 1
-    )
+    seeds: int | None = parameter(None, "Largest number of seeds", "an integer from 1", lambda v: v is None or v >= 1)
     tune: dict[str, Any] = field(default_factory=dict)
 
 
@@ -283,7 +280,7 @@ class _SpecReader:
                 what = ", ".join(f"{key} = {params[key]!r}" for key in CHOOSING if key in params)
                 known = ", ".join(key for key in _dashed(dict.fromkeys(self._names)) if key in used)
                 what = "prune" if run.prune is not None else what
-                raise self._file.error((*place, name), f"{name} is not used with {what}; used are {known}")
+                raise self._file.error((*place, name), f"{name} is not used with {what}; it uses {known}")
         return {name: value for name, value in params.items() if name in used}
 
     def _checked_settings(

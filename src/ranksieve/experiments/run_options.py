@@ -12,7 +12,7 @@ from ranksieve.data.sampling import SAMPLES
 from ranksieve.errors import ParameterError, check_key, param
 from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.spec import Cell
-from ranksieve.parameter_table import FORESTS, RANKERS
+from ranksieve.parameter_table import FORESTS
 from ranksieve.rules import parameters_of
 
 MOST_CHOICES = 100_000  # of a run's grid
@@ -112,7 +112,7 @@ def prune_table(run: RunTable, others: Sequence[str]) -> dict[str, Any] | None:
         raise ParameterError(f"judge-on is {table['judge-on']!r}; expected 'valid' or 'train'")
     firsts = table["first"] if isinstance(table.get("first"), list) else [table.get("first", 1)]
     if not firsts or not all(type(first) is int and first >= 1 for first in firsts):
-        raise ParameterError(f"first is {table['first']!r}; expected a whole number of trees from 1")
+        raise ParameterError(f"first is {table['first']!r}; expected a number of trees, an integer from 1")
     wrong = [name for name in ("sample", "selections", "background", "init", "interpolate") if getattr(run, name)]
     wrong += [name for name in others if name == "algo"]
     if wrong:
@@ -141,9 +141,9 @@ def check_run(run: RunTable, algo: str, data: DataSpec, others: Sequence[str]) -
         yield "background", "a sample is drawn from the training lists, not from the background; leave one of them out"
     if run.background and run.selections:
         yield "background", "selections are recorded on the training lists, not on the background; leave one out"
-    if run.selections and algo in RANKERS:
+    if run.selections and algo not in FORESTS:
         yield "selections", f"algo = {algo!r} does not record selections; leave the key out"
-    if run.shared_leaves and algo in RANKERS and algo not in ("xcleaver", "lightgbm"):
+    if run.shared_leaves and algo not in (*FORESTS, "xcleaver", "lightgbm"):
         yield "shared-leaves", f"algo = {algo!r} makes no forest; leave the key out"
     if run.init is not None and algo not in FORESTS:
         yield "init", f"algo = {algo!r} cannot start from a model; use one of {', '.join(FORESTS)}"

@@ -156,14 +156,14 @@ def onnx_peer(path: Path, n_features: int, threads: int) -> Predict:
     given = [("input", FloatTensorType([None, n_features]))]
     booster = lightgbm.Booster(model_file=str(path))
     booster.params["objective"] = "regression"  # the converter does not support ranking; the trees are the same
-    converted = onnxmltools.convert_lightgbm(_as_regression(booster, path), initial_types=given, zipmap=False)
+    converted = onnxmltools.convert_lightgbm(_as_regression(booster), initial_types=given, zipmap=False)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(converted.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return lambda X: session.run(None, {"input": X})[0]
 
 
-def _as_regression(booster: Any, path: Path) -> Any:
+def _as_regression(booster: Any) -> Any:
     """The same trees with an objective that every converter supports."""
     import lightgbm
 

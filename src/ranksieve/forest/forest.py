@@ -169,7 +169,7 @@ class Forest(TrainedModel):
             One row per document; a single document may be one-dimensional. float64 is compared as float64. A data set
             is scored by its float32 features, as in training; the scores are in the order in which the rows were given.
         trees : int, optional
-            Use only the first so many; all by default.
+            Use only the first trees, this many; all by default.
         threads : int, optional
             All cores by default.
         dtype : float64 or float32

@@ -177,7 +177,7 @@ def read_grades(text: str, source: str) -> Grades:
     info = dict(forest.info)
     grades, link = info.pop("grades", None), info.pop("link", "multinomial")
     if grades is None and link == "multinomial" and header.values["objective"].split()[0] == "multiclass":
-        grades = list(range(classes))  # LightGBM's classes are whole numbers from 0
+        grades = list(range(classes))  # LightGBM's classes are integers from 0
     grades = _checked_grades(grades, link, classes, header)
     return Grades(replace(forest, info=info), grades, link)
 
@@ -185,7 +185,7 @@ def read_grades(text: str, source: str) -> Grades:
 def _check_classes(header: Header) -> None:
     for key in ("num_class", "num_tree_per_iteration"):
         if not is_count(header.values.get(key)) or int(header.values[key]) < 1:
-            raise header.error(key, f"{key} is {header.values.get(key, '')[:20]!r}, expected a whole number from 1")
+            raise header.error(key, f"{key} is {header.values.get(key, '')[:20]!r}, expected an integer from 1")
     if header.values["num_class"] != header.values["num_tree_per_iteration"]:
         raise header.error("num_class", "num_class and num_tree_per_iteration differ; expected one tree per class")
 

@@ -201,7 +201,7 @@ def _buckets(name: str, model: Any, n_buckets: int) -> tuple[np.ndarray, np.ndar
     n = story["given"]["trees"]
     if not 1 <= n_buckets <= n:
         raise ParameterError(
-            param("buckets"), f" is {n_buckets}; expected a whole number from 1 to {n}, the trees before pruning"
+            param("buckets"), f" is {n_buckets}; expected an integer from 1 to {n}, the trees before pruning"
         )
     edges = np.linspace(0, n, n_buckets + 1).astype(int)
     kept = np.asarray(story["kept"], np.int64)

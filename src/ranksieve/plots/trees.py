@@ -73,9 +73,7 @@ def tree(
     if not 0 <= number < forest.n_trees:
         raise ModelError(f"tree {number} does not exist; the forest has {forest.n_trees}, counted from 0")
     if max_depth is not None and max_depth < 0:
-        raise ParameterError(
-            param("max_depth"), f" is {max_depth}; expected a whole number from 0, or None to draw all"
-        )
+        raise ParameterError(param("max_depth"), f" is {max_depth}; expected an integer from 0, or None to draw all")
     one = forest.take([number])
     root = _build(one, max_depth, _leaf_of(one, document))
     width, depth = _place(root)

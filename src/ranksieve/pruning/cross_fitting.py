@@ -1,7 +1,7 @@
-"""Cross-fitted pruning: trees are chosen on one half of the lists and evaluated on the other.
+"""Cross-fitted pruning: trees are chosen on one half of the lists and measured on the other.
 
 The training lists cannot show overfitting, so trees are chosen on other lists. The score on the lists that they are
-chosen on is optimistic. Therefore the lists are split into halves, pruning on each half is evaluated on the other, and
+chosen on is optimistic. Therefore the lists are split into halves, pruning on each half is measured on the other, and
 the mean of the two estimates the score on unseen lists.
 """
 
@@ -37,7 +37,7 @@ class PruningPlan:
 
 @dataclass(frozen=True)
 class CrossFit:
-    """The metric of pruned forests on lists that they were not judged on, at the best number of re-weighting rounds."""
+    """The metric of pruned forests on lists that they were not judged on, at the best number of rounds."""
 
     value: float
     rounds: int
@@ -46,8 +46,8 @@ class CrossFit:
 def prune_forest(pruner: ForestPruner, plan: PruningPlan) -> dict[str, Any]:
     """Prune and re-weight as planned; returns the metrics on lists that trees were not judged on.
 
-    If trees are judged on validation lists, cross-fitting gives the number of rounds of re-weighting. If truncating the
-    forest to the same size is better on lists that the pruned trees were not judged on, the truncated forest is
+    If trees are judged on validation lists, cross-fitting gives the number of rounds of re-weighting. If truncating
+    the forest to the same size is better on lists that the pruned trees were not judged on, the truncated forest is
     returned, with a warning, unless the plan has another `if_worse`.
     """
     n_kept = pruner.forest.n_trees - plan.n_removed
@@ -97,7 +97,7 @@ def _first_trees(pruner: ForestPruner, n: int, value: float, first: dict[str, fl
 
 
 def cross_fit(pruner: ForestPruner, plan: PruningPlan) -> CrossFit | None:
-    """Pruning judged on each half of the lists and measured on the other; None where there are fewer than two lists."""
+    """Pruning on each half of the lists, measured on the other half; None where there are fewer than two lists."""
     halves = _halves(pruner, plan.seed)
     if halves is None:
         return None

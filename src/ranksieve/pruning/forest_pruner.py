@@ -26,7 +26,7 @@ GROWTH_POINTS = 40  # of the curve of growing trees
 class ForestPruner:
     """A forest that is pruned and re-weighted, and a record of how.
 
-    Trees are evaluated on `sets[judge]`. The metric on `sets[watch]`, or on the same lists where `watch` is None, ends
+    Trees are judged on `sets[judge]`. The metric on `sets[watch]`, or on the same lists where `watch` is None, ends
     the search for weights and selects its best round. The other sets are only measured.
     """
 

@@ -54,11 +54,11 @@ def prune(
 ) -> Forest:
     """Remove a share of a forest's trees, then re-weight the others.
 
-    Trees and weights are evaluated on the validation lists, since the training lists cannot show overfitting. Pruning
-    on each half of the validation lists is measured on the other half (cross-fitting). That value,
-    `info["best_score"]`, is from lists that the trees and weights were not chosen on. The number of rounds of
-    re-weighting is the best by it. If truncating the forest to the same number of trees scores higher by it, the
-    truncated forest is returned, with a warning.
+    Trees and weights are judged on the validation lists: those are kept that have the best metric there. The training
+    lists cannot show overfitting. Pruning on each half of the validation lists is measured on the other half
+    (cross-fitting). That value, `info["best_score"]`, is from lists that the trees and weights were not chosen on. The
+    number of rounds of re-weighting is the best by it. If truncating the forest to the same number of trees scores
+    higher by it, the truncated forest is returned, with a warning.
 
     Interrupted with Ctrl-C once a phase has a result, it returns the best forest so far;
     `info["pruning"]["interrupted"]` then names the phase.
@@ -84,7 +84,7 @@ def prune(
     judge_on : "valid" or "train"
         The lists that trees and weights are judged on. With `"train"`, `valid` ends the re-weighting.
     metric : str or Metric
-        What trees are judged by; NDCG@10.
+        What trees and weights are judged by; NDCG@10.
     callbacks : functions of a `PruningRecord`
     missing : "zero" or "nan", optional
         What a feature absent from a LETOR line is; as in the model's training where not given.
@@ -117,7 +117,7 @@ def prune(
 
 
 def reweight(model: Forest | str | os.PathLike[str], train: Any = None, *, valid: Any = None, **options: Any) -> Forest:
-    """Search better weights for a forest's trees by line search; the metric on the lists judged on never falls.
+    """Search better weights for a forest's trees by line search; the metric that they are judged by never falls.
 
     Parameters
     ----------
@@ -185,8 +185,8 @@ def judge_of(judge_on: str, lists: Collection[str]) -> str:
 def only_training_lists() -> RanksieveWarning:
     """The warning where there are no other lists to judge trees on."""
     return RanksieveWarning(
-        "trees are judged on the training lists, which they were fitted to; give lists that they were not trained on "
-        "as ",
+        "trees are judged on the training lists, which they were fitted to; give lists that they were not trained "
+        "on as ",
         param("valid"),
     )
 

@@ -108,9 +108,9 @@ class Last:
 @STRATEGIES.register("random")
 @dataclass(frozen=True)
 class Random:
-    """The best of some random sets by the metric."""
+    """The best of `draws` random sets of trees by the metric."""
 
-    draws: int = integer(100, "Random sets of trees to try (strategy random)", low=1)
+    draws: int = integer(100, "Random sets of trees to try", low=1)
 
     def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         best, best_total = np.empty(0, np.int64), -1
@@ -142,7 +142,7 @@ class LowWeights:
 @STRATEGIES.register("quality-loss")
 @dataclass(frozen=True)
 class QualityLoss:
-    """One at a time the tree whose removal costs the metric least, of equal ones the newest."""
+    """One at a time the tree whose removal costs the metric least, measured again after every removal."""
 
     def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         removals = Removals(outputs)
@@ -167,7 +167,7 @@ class QualityLossOnce:
 @STRATEGIES.register("score-loss")
 @dataclass(frozen=True)
 class ScoreLoss:
-    """The trees of the smallest mean share w·s/S of the score; ties go to the newest."""
+    """The trees of the smallest mean share w·s/S of the score (documents that score 0 have none)."""
 
     def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
         return _lowest(outputs.shares(), n)

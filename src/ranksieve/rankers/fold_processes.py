@@ -34,7 +34,7 @@ Fold = tuple[np.ndarray, ...]  # the numbers of training, validation and test qu
 def fold_jobs(jobs: int, folds: int, data: Dataset, params: Params) -> int:
     """How many folds to train at a time: as many as asked for; of 0, as many as cores and free memory allow."""
     if jobs < 0:
-        raise ParameterError(param("jobs"), f" is {jobs}; expected a whole number from 1, or 0 to choose it")
+        raise ParameterError(param("jobs"), f" is {jobs}; expected an integer from 1, or 0 to choose it")
     if jobs:
         return min(jobs, folds)
     n_values = data.n_docs * data.n_features * (folds - 1) / folds
@@ -79,8 +79,8 @@ class FoldTraining:
 def _own_rules(params: Params) -> tuple[tuple[str, str, Any], ...]:
     """The rules of the parameters that the user has registered; models hold their names."""
     chosen = ((registry, label(getattr(params, registry.kind))) for registry in SLOTS)
-    known = ((registry.kind, name, registry[name]) for registry, name in chosen if name in registry)
-    return tuple(one for one in known if not one[2].__module__.startswith("ranksieve."))
+    known = ((registry, name) for registry, name in chosen if name in registry and registry.is_added(name))
+    return tuple((registry.kind, name, registry[name]) for registry, name in known)
 
 
 def fit_in_processes(data: Dataset, folds: Sequence[Fold], fit: FoldTraining, jobs: int) -> Iterator[tuple[int, Any]]:

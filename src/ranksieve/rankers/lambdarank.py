@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -20,8 +21,8 @@ from ranksieve.evaluation.metric_table import highest_grade
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.models.linear import Standard
 from ranksieve.models.net import Net
-from ranksieve.params import Params
 from ranksieve.rankers.inputs import training_set, validation_sets
+from ranksieve.rules import RANKERS, integer
 
 
 @dataclass
@@ -43,47 +44,58 @@ class NetValidSet:
         return checked_mean(metric, lists, scores if lists.order is None else scores[lists.order], self.name)
 
 
-def train_lambdarank(job: TrainingJob) -> Net:
-    """Pass over the queries in random order, `epochs` times; returns the net that is best on validation."""
-    data, params = training_set(job), job.params
-    QueryLabels.of(data.lists).check_grades(data.source, pairs=True)
-    watched = [NetValidSet(name, valid) for name, valid in validation_sets(job, data)]
-    monitor = Monitor(watched, metric_of(params), params.epochs, params.early_stopping, job.callbacks, round="epoch")
-    objective = batch_gradients(params.objective_rule, metric_of(params), highest_grade(data.labels))
-    state = NetState(first_net(data, params))
-    best = state.net
-    before, interrupted = (state.net, 0), False
-    # small products: threads cost more time than they save, and could change bits
-    with threadpool_limits(1, user_api="blas"):
-        try:
-            while state.step < params.epochs and not state.stopped:
-                before = state.net, state.step
-                rng = np.random.default_rng([params.seed, state.step + 1])
-                state.net = one_epoch(state.net, data, objective, params.learning_rate, rng)
-                monitor(state)
+@RANKERS.register("lambdarank")
+@dataclass(frozen=True)
+class LambdaRank:
+    """A neural net of two layers that fits λ-gradients; `early_stopping` counts epochs."""
+
+    hidden: int = integer(10, "Hidden units of the net", 1)
+    epochs: int = integer(100, "Largest number of passes over the queries", 1)
+
+    shared: ClassVar[tuple[str, ...]] = ("learning_rate", "truncation", "normalize", "early_stopping")
+    file: ClassVar[str] = "JSON"
+
+    def __call__(self, job: TrainingJob) -> Net:
+        """Pass over the queries in random order, `epochs` times; returns the net that is best on validation."""
+        data, params = training_set(job), job.params
+        QueryLabels.of(data.lists).check_grades(data.source, pairs=True)
+        watched = [NetValidSet(name, valid) for name, valid in validation_sets(job, data)]
+        monitor = Monitor(watched, metric_of(params), self.epochs, params.early_stopping, job.callbacks, round="epoch")
+        objective = batch_gradients(params.objective_rule, metric_of(params), highest_grade(data.labels))
+        state = NetState(first_net(data, self.hidden, params.seed))
+        best = state.net
+        before, interrupted = (state.net, 0), False
+        # small products: threads cost more time than they save, and could change bits
+        with threadpool_limits(1, user_api="blas"):
+            try:
+                while state.step < self.epochs and not state.stopped:
+                    before = state.net, state.step
+                    rng = np.random.default_rng([params.seed, state.step + 1])
+                    state.net = one_epoch(state.net, data, objective, params.learning_rate, rng)
+                    monitor(state)
+                    if monitor.best_step in (None, state.step):
+                        best = state.net
+            except KeyboardInterrupt:
+                if not state.seconds:
+                    raise
+                interrupted = True
+                if state.drop_unmeasured() == before[1]:  # the last epoch was not measured yet
+                    state.net = before[0]
                 if monitor.best_step in (None, state.step):
                     best = state.net
-        except KeyboardInterrupt:
-            if not state.seconds:
-                raise
-            interrupted = True
-            if state.drop_unmeasured() == before[1]:  # the last epoch was not measured yet
-                state.net = before[0]
-            if monitor.best_step in (None, state.step):
-                best = state.net
-    info = {**model_info(job.params, data.info, data=sizes_of(data.lists)), **monitor.facts(state)}
-    net = replace(best if params.early_stopping else state.net, info=info)
-    if interrupted:
-        raise InterruptedTraining(net)
-    return net
+        info = {**model_info(job.params, data.info, data=sizes_of(data.lists)), **monitor.facts(state)}
+        net = replace(best if params.early_stopping else state.net, info=info)
+        if interrupted:
+            raise InterruptedTraining(net)
+        return net
 
 
-def first_net(data: Dataset, params: Params) -> Net:
+def first_net(data: Dataset, hidden: int, seed: int) -> Net:
     """Random weights, small enough that no hidden unit is saturated."""
-    rng = np.random.default_rng([params.seed, 0])
-    inner = rng.normal(size=(data.n_features, params.hidden)) / np.sqrt(data.n_features)
-    outer = rng.normal(size=params.hidden) / np.sqrt(params.hidden)
-    return Net(inner, np.zeros(params.hidden), outer, Standard.of(data), data.feature_names)
+    rng = np.random.default_rng([seed, 0])
+    inner = rng.normal(size=(data.n_features, hidden)) / np.sqrt(data.n_features)
+    outer = rng.normal(size=hidden) / np.sqrt(hidden)
+    return Net(inner, np.zeros(hidden), outer, Standard.of(data), data.feature_names)
 
 
 def one_epoch(net: Net, data: Dataset, objective: Objective, rate: float, rng: np.random.Generator) -> Net:

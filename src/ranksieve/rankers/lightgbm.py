@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.params import Params
 from ranksieve.rankers.inputs import training_set, validation_sets
+from ranksieve.rules import RANKERS
 from ranksieve.text_formats import AUTO, read_gains
 
 ALL_RANKS = 2**31 - 1
@@ -51,33 +52,45 @@ class LightgbmValidSet:
         return checked_mean(metric, self.data.lists, fetched[0], self.name)
 
 
-def train_lightgbm(job: TrainingJob) -> Forest:
-    """Grow trees one by one with LightGBM's `lambdarank`; the forest ends at the best tree by our metric."""
-    lightgbm = load_lightgbm()
-    params, data = job.params, training_set(job)
-    QueryLabels.of(data.lists).check_grades(data.source, pairs=True)
-    settings = {**_settings(params, data), "num_threads": job.threads}
-    train = _lightgbm_data(lightgbm, data, settings)
-    watched = [
-        LightgbmValidSet(name, valid, _lightgbm_data(lightgbm, valid, settings, train))
-        for name, valid in validation_sets(job, data)
-    ]
-    monitor = Monitor(watched, metric_of(params), params.trees, params.early_stopping, job.callbacks)
-    booster = lightgbm.Booster(settings, train)
-    state = LightgbmState(booster)
-    for one in watched:
-        booster.add_valid(one.lightgbm_data, one.name)
+@RANKERS.register("lightgbm")
+@dataclass(frozen=True)
+class LightgbmRanker:
+    """LightGBM's λ-MART (extra `lightgbm`)."""
 
-    try:
-        while state.step < params.trees and not state.stopped:
-            if booster.update():  # no leaf can be split
-                break
-            monitor(state)
-    except KeyboardInterrupt:
-        if not state.step:
-            raise
-        raise InterruptedTraining(_forest(job, data, monitor, state)) from None
-    return _forest(job, data, monitor, state)
+    shared: ClassVar[tuple[str, ...]] = (
+        "trees", "leaves", "learning_rate", "early_stopping", "min_docs", "min_hessian", "l2", "max_depth",
+        "feature_fraction", "row_fraction", "max_bins", "truncation", "normalize", "position_l2", "max_cat_threshold",
+        "max_cat_to_onehot", "cat_smooth", "cat_l2", "min_docs_per_group",
+    )  # fmt: skip
+    file: ClassVar[str] = "LightGBM text"
+
+    def __call__(self, job: TrainingJob) -> Forest:
+        """Grow trees one by one with LightGBM's `lambdarank`; the forest ends at the best tree by our metric."""
+        lightgbm = load_lightgbm()
+        params, data = job.params, training_set(job)
+        QueryLabels.of(data.lists).check_grades(data.source, pairs=True)
+        settings = {**_settings(params, data), "num_threads": job.threads}
+        train = _lightgbm_data(lightgbm, data, settings)
+        watched = [
+            LightgbmValidSet(name, valid, _lightgbm_data(lightgbm, valid, settings, train))
+            for name, valid in validation_sets(job, data)
+        ]
+        monitor = Monitor(watched, metric_of(params), params.trees, params.early_stopping, job.callbacks)
+        booster = lightgbm.Booster(settings, train)
+        state = LightgbmState(booster)
+        for one in watched:
+            booster.add_valid(one.lightgbm_data, one.name)
+
+        try:
+            while state.step < params.trees and not state.stopped:
+                if booster.update():  # no leaf can be split
+                    break
+                monitor(state)
+        except KeyboardInterrupt:
+            if not state.step:
+                raise
+            raise InterruptedTraining(_forest(job, data, monitor, state)) from None
+        return _forest(job, data, monitor, state)
 
 
 def _forest(job: TrainingJob, data: Dataset, monitor: Monitor, state: LightgbmState) -> Forest:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,10 +25,11 @@ from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.errors import DataError, InterruptedTraining, param
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.models.grades import LINKS, Grades, Link
+from ranksieve.parameter_table import GROWING
 from ranksieve.rankers.inputs import warn_of_positions
+from ranksieve.rules import RANKERS
 
 MOST_GRADES = 100
-LINK_OF = {"mcrank": "multinomial", "mcrank-ordinal": "cumulative"}
 
 
 @dataclass
@@ -35,6 +37,7 @@ class Outputs(Rounds):
     """The forests of all outputs during training, and the probabilities of the training documents."""
 
     states: list[State]
+    scores: list[Scores]  # of the states
     link: Link
     probabilities: np.ndarray
 
@@ -45,7 +48,7 @@ class Outputs(Rounds):
             del state.trees[n:]
 
     def update_probabilities(self) -> None:
-        self.probabilities = self.link.probabilities(np.stack([state.scores.all() for state in self.states]))
+        self.probabilities = self.link.probabilities(np.stack([scores.all() for scores in self.scores]))
 
     def objective(self, output: int, targets: np.ndarray) -> Objective:
         """The objective of one output; its probabilities depend on the sums of all outputs."""
@@ -76,41 +79,60 @@ class GradesValidSet:
         return checked_mean(metric, self.data.lists, expected, self.name)
 
 
-def train_mcrank(job: TrainingJob) -> Grades:
-    """Grow one tree per output and round until validation stops improving or there are `trees` rounds."""
-    params = job.params
-    data = bin_data(job.data, **params.bin_limits, missing=job.missing)
-    report_data(job.callbacks, TRAIN, data)
-    lists = data.lists
-    QueryLabels.of(lists).check_grades(data.source, pairs=False)
-    warn_of_positions(lists, params)
-    grades = _grades(lists.labels, data.source)
-    link = LINKS[LINK_OF[params.algo]]
-    targets = link.targets(lists.labels, grades)
-    starts = link.initial_sums(np.average(targets, axis=1, weights=lists.weights))
-    states = [State([], Scores(data, start=start), TrainingRows.of(lists, None)) for start in starts]
-    outputs = Outputs(states, link, np.empty(0))
-    metric = metric_of(params)
-    grower = Grower(data, params, threads=job.threads)
-    parts = []
-    for k, state in enumerate(states):
-        one = params.replace(algo="mart", objective=outputs.objective(k, targets[k]))
-        step_size = params.step_rule((data, state.scores), [], metric)
-        parts.append(Parts(TrainingLists(lists, one, metric), grower, step_size))
-    watched = list(_watched(job, data, grades, starts))
-    monitor = Monitor(watched, metric, params.trees, params.early_stopping, job.callbacks, round="round")
-    try:
-        while outputs.step < params.trees and not outputs.stopped:
-            outputs.update_probabilities()
-            for part, state in zip(parts, states, strict=True):
-                boost(part, state, n_trees=state.step + 1, seed=params.seed)
-            monitor(outputs)
-    except KeyboardInterrupt:
-        outputs.drop_unfinished()
-        if not outputs.step:
-            raise
-        raise InterruptedTraining(_model(job, data, outputs, monitor, grades, starts)) from None
-    return _model(job, data, outputs, monitor, grades, starts)
+@RANKERS.register("mcrank")
+@dataclass(frozen=True)
+class McRank:
+    """One forest per grade; `trees` counts rounds."""
+
+    shared: ClassVar[tuple[str, ...]] = (*GROWING, "learning_rate")
+    file: ClassVar[str] = "LightGBM text, `multiclass`"
+    link: ClassVar[str] = "multinomial"
+
+    def __call__(self, job: TrainingJob) -> Grades:
+        """Grow one tree per output and round until validation stops improving or there are `trees` rounds."""
+        params = job.params
+        data = bin_data(job.data, **params.bin_limits, missing=job.missing)
+        report_data(job.callbacks, TRAIN, data)
+        lists = data.lists
+        QueryLabels.of(lists).check_grades(data.source, pairs=False)
+        warn_of_positions(lists, params)
+        grades = _grades(lists.labels, data.source)
+        link = LINKS[self.link]
+        targets = link.targets(lists.labels, grades)
+        starts = link.initial_sums(np.average(targets, axis=1, weights=lists.weights))
+        scores = [Scores(data, start=start) for start in starts]
+        states = [State([], one, TrainingRows.of(lists, None)) for one in scores]
+        outputs = Outputs(states, scores, link, np.empty(0))
+        metric = metric_of(params)
+        grower = Grower(data, params, threads=job.threads)
+        parts = []
+        for k, own_scores in enumerate(scores):
+            one = params.replace(algo="mart", objective=outputs.objective(k, targets[k]))
+            step_size = params.step_rule((data, own_scores), [], metric)
+            parts.append(Parts(TrainingLists(lists, one, metric), grower, step_size))
+        watched = list(_watched(job, data, grades, starts))
+        monitor = Monitor(watched, metric, params.trees, params.early_stopping, job.callbacks, round="round")
+        try:
+            while outputs.step < params.trees and not outputs.stopped:
+                outputs.update_probabilities()
+                for part, state in zip(parts, states, strict=True):
+                    boost(part, state, n_trees=state.step + 1, seed=params.seed)
+                monitor(outputs)
+        except KeyboardInterrupt:
+            outputs.drop_unfinished()
+            if not outputs.step:
+                raise
+            raise InterruptedTraining(_model(job, data, outputs, monitor, grades, starts)) from None
+        return _model(job, data, outputs, monitor, grades, starts)
+
+
+@RANKERS.register("mcrank-ordinal")
+@dataclass(frozen=True)
+class OrdinalMcRank(McRank):
+    """One forest per grade but the highest; `trees` counts rounds."""
+
+    file: ClassVar[str] = "LightGBM text, `multiclassova`"
+    link: ClassVar[str] = "cumulative"
 
 
 def _grades(labels: np.ndarray, source: str) -> np.ndarray:
@@ -142,4 +164,4 @@ def _model(
         state.trees[0].leaf_values[:] += start
     trees = [state.trees[number] for number in range(kept) for state in outputs.states]
     info = {**model_info(job.params, data.info, data=sizes_of(data.lists)), **facts}
-    return Grades(to_forest(trees, data.binning, data.feature_names, info), grades, LINK_OF[job.params.algo])
+    return Grades(to_forest(trees, data.binning, data.feature_names, info), grades, job.params.ranker.link)

@@ -19,29 +19,13 @@ from ranksieve.errors import ParameterError, UnusedParameterWarning, param
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.kernels.numba_cache import report_first_compile
-from ranksieve.parameter_table import FORESTS, unknown_parameter
+from ranksieve.parameter_table import unknown_parameter, with_parameters
 from ranksieve.params import Params
 from ranksieve.progress import training_progress
 from ranksieve.pruning.prune import prune
-from ranksieve.pruning.xcleaver import train_xcleaver
-from ranksieve.rankers.feature import train_feature
-from ranksieve.rankers.lambdarank import train_lambdarank
-from ranksieve.rankers.lightgbm import load_lightgbm, train_lightgbm
-from ranksieve.rankers.mcrank import train_mcrank
-from ranksieve.rankers.ranksvm import train_ranksvm
+from ranksieve.rankers.lightgbm import load_lightgbm
 from ranksieve.rules import NEAREST
 from ranksieve.threads import using_threads
-
-TRAINERS: dict[str, Callable[[TrainingJob], Any]] = {
-    **dict.fromkeys(FORESTS, train_forest),
-    "ranksvm": train_ranksvm,
-    "lambdarank": train_lambdarank,
-    "mcrank": train_mcrank,
-    "mcrank-ordinal": train_mcrank,
-    "feature": train_feature,
-    "lightgbm": train_lightgbm,
-    "xcleaver": train_xcleaver,
-}
 
 
 def train(
@@ -95,8 +79,9 @@ def train(
     verbose : bool
         Show progress on standard error if it is a terminal, and in notebooks.
     **params
-        Everything in `Params`: algo, trees, leaves, learning_rate, negatives, … `selection` and `objective` are names,
-        rules or functions. `metric` may be a function `(labels, scores, offsets, k) -> one number per query`.
+        The training parameters: those under "Other Parameters" in `help(rs.train)`, and on the page "Parameters".
+        `selection` and `objective` are names, rules or functions. `metric` may be a function
+        `(labels, scores, offsets, k) -> one number per query`.
 
     Returns
     -------
@@ -131,6 +116,9 @@ def train(
             report_first_compile("growing")
         callbacks = (*callbacks, *shown)
         return run(TrainingJob(data, parsed, valid, init, callbacks, missing, options, counter, binning, cluster))
+
+
+train.__doc__ = with_parameters(train.__doc__, "Other Parameters", "Returns")
 
 
 def with_categories(data: Any, categorical: str | Sequence[str], *, in_parts: bool = False) -> Any:
@@ -176,9 +164,11 @@ def run(job: TrainingJob) -> Any:
         job = replace(job, threads=threads)
         if job.cluster is not None:
             return job.cluster.train(job)
-        if not params.algorithm.is_forest:
+        if params.algorithm.is_forest:
+            model: Any = train_forest(job)
+        else:
             job.check_forest_options()
-        model = TRAINERS[params.algo](job)
+            model = params.ranker(job)
         return _pruned(model, job) if 0 < params.size < getattr(model, "n_trees", 0) else model
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ranksieve import plots
 from ranksieve.evaluation.analyses import difference_by_size, rank_distribution, rank_heat_map
+from ranksieve.experiments.figure_kinds import FIGURES
 from ranksieve.experiments.results import CellResult, Group, Results
 from ranksieve.report.result_tables import sampled_runs
 
@@ -18,25 +19,6 @@ if TYPE_CHECKING:
 
 Named = Iterator[tuple[str, Any]]  # titles and axes
 BUCKETS = 10  # runs of consecutive trees that the figures of pruned forests show
-CAPTIONS = {
-    "curves": "All trees that were grown, also those after the number that validation lists chose. Means over seeds "
-    "and folds.",
-    "steps": "The step size that is best for the metric on the lists on which steps are chosen.",
-    "sizes": "Above: the mean difference over the queries with lists of this size, with its standard error; above 0 "
-    "{first} is better. Pale bars are of fewer than 5 queries. Below: the number of test queries.",
-    "heat": "A row is a training query, short lists first; a column is a range of first-stage ranks. Bright: negatives "
-    "there were selected for many trees.",
-    "cumulative": "The share of all selections of a negative for a tree on first-stage ranks up to each rank.",
-    "shared-leaves": "All pairs of negatives of one training query, under each model. Further right, a model "
-    "distinguishes negatives less.",
-    "shares": "Points are means over samples; the dashed line is the full training set.",
-    "efficiency": "The upper left is best: higher quality in less time. Points are choices of the grid.",
-    "removed": "The forest from its first tree to its last, in groups of consecutive trees: the share removed of each.",
-    "weights": "Mean weight of the remaining trees; 1 is the mean before pruning. In the bars: the share removed.",
-    "phases": "Rounds are numbered: a circle after a round has grown its trees, a square after it has pruned and "
-    "re-weighted them.",
-    "costs": "Percentages are of the time of all rounds.",
-}
 
 
 @dataclass(frozen=True)
@@ -53,7 +35,7 @@ def figures(results: Results) -> Iterator[Picture]:
     """Every figure of the specification."""
     for data in results.data:
         for kind in results.facts["figures"]:
-            for number, (title, ax) in enumerate(FIGURES[kind](results, data) if kind in FIGURES else ()):
+            for number, (title, ax) in enumerate(DRAWN[kind](results, data) if kind in DRAWN else ()):
                 name = "-".join([kind, *data.split(), *([str(number + 1)] if number else [])])
                 yield Picture(name, title, _caption(kind, results, data), ax.figure)
 
@@ -88,9 +70,9 @@ def _baseline_label(results: Results, data: str) -> str | None:
 
 def _caption(kind: str, results: Results, data: str) -> str:
     if kind == "sizes":
-        return CAPTIONS[kind].format(first=_compared(results, data)[0].label)
+        return FIGURES[kind].format(first=_compared(results, data)[0].label)
     baseline = _baseline_label(results, data) if kind == "curves" else None
-    return CAPTIONS[kind] + ("" if baseline is None else f" The dark dashed line is {baseline}, the baseline.")
+    return FIGURES[kind] + ("" if baseline is None else f" The dark dashed line is {baseline}, the baseline.")
 
 
 def steps(results: Results, data: str) -> Named:
@@ -262,7 +244,7 @@ def _first(grid: dict[str, Any]) -> str:
     return str(next(iter(grid.values()), ""))
 
 
-FIGURES: dict[str, Callable[[Results, str], Named]] = {
+DRAWN: dict[str, Callable[[Results, str], Named]] = {
     "curves": curves,
     "steps": steps,
     "sizes": sizes,

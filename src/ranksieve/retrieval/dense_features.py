@@ -1,4 +1,4 @@
-"""Features of vectors: likeness of query and document, and distances among the candidates."""
+"""Features of vectors: similarity of query and document, and distances among the candidates."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class DocumentReader:
                 "id with ", param("id"), known,
             )  # fmt: skip
         if isinstance(id, bool) or not isinstance(id, str | Integral):
-            raise DataError(f"{place}: the id is {id!r}; expected text or a whole number")
+            raise DataError(f"{place}: the id is {id!r}; expected text or an integer")
         check_id(id, "document", f"{place}: ")
         encoded = str(id).encode()
         if str(id).split() != [str(id)]:

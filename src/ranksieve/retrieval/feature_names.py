@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ranksieve.data.features import RELATIVE
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, did_you_mean
 from ranksieve.kernels.expansion import N_TERMS as N_ADDED
 from ranksieve.kernels.expansion import SIZES as EXPANDED
 from ranksieve.kernels.feedback import MODELS, N_TERMS, SIZES
@@ -15,6 +15,7 @@ from ranksieve.kernels.lexical import N_LEXICAL
 from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
 from ranksieve.kernels.neighbours import NEAREST
 from ranksieve.kernels.proximity import NEAR
+from ranksieve.text_formats import some_of
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
@@ -178,7 +179,10 @@ def choose(names: Sequence[str], patterns: Sequence[str]) -> ChosenFeatures:
 def _matches(names: Sequence[str], plain: str, pattern: str) -> list[str]:
     found = [name for name in names if name == plain or fnmatch.fnmatchcase(name, plain)]
     if not found:
-        raise ParameterError(f"no feature matches {pattern!r}; list them with: ranksieve features INDEX --list")
+        raise ParameterError(
+            f"no feature matches {pattern!r}; {did_you_mean(plain, names)}known: {some_of(names)}; "
+            "list all with extract_features(index, queries).feature_names"
+        )
     return found
 
 

@@ -277,7 +277,7 @@ MODELS = {  # the words of `hybrid` are scored by BM25F; `dense` has none
     HYBRID: _Model(_bm25f, _bm25_terms, ("k1", "b", "k3", "ef", "dense_share", "rrf_k", "pool")),
 }
 
-LARGEST = sys.float_info.max  # a whole number may be larger
+LARGEST = sys.float_info.max  # an integer may be larger
 DEFAULTS = {"weights": 1.0, "b": 0.75}  # of fields that are not named
 RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     "weights": (lambda value: 0 <= value <= LARGEST, "numbers from 0"),
@@ -287,10 +287,10 @@ RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     "mu": (lambda value: 0 < value <= LARGEST, "a number above 0"),
     "mix": (lambda value: 0 < value < 1, "a number between 0 and 1"),
     "c": (lambda value: 0 < value <= LARGEST, "a number above 0"),
-    "ef": (lambda value: 0 <= value < 1 << 31 and value == int(value), "a whole number from 0"),
+    "ef": (lambda value: 0 <= value < 1 << 31 and value == int(value), "an integer from 0"),
     "dense_share": (lambda value: 0 <= value <= 1, "a number from 0 to 1, or None"),
     "rrf_k": (lambda value: 0 <= value <= LARGEST, "a number from 0"),
-    "pool": (lambda value: 1 <= value < 1 << 31 and value == int(value), "a whole number from 1"),
+    "pool": (lambda value: 1 <= value < 1 << 31 and value == int(value), "an integer from 1"),
 }
 
 

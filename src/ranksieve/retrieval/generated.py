@@ -159,7 +159,7 @@ def generate_texts(n_docs: int = 4000, n_queries: int = 120, *, seed: int = 0) -
     topics = [Topic(group, one, aspect) for group, some in SUBJECTS.items() for one in some for aspect in ASPECTS]
     for name, count in (("n_docs", n_docs), ("n_queries", n_queries)):
         if count < 1:
-            raise ParameterError(param(name), f" is {count}; expected a whole number from 1")
+            raise ParameterError(param(name), f" is {count}; expected an integer from 1")
     if n_queries > len(topics):
         raise ParameterError(param("n_queries"), f" is {n_queries}; there are {len(topics)} different ones")
     rng = np.random.default_rng(seed)

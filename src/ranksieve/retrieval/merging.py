@@ -41,7 +41,7 @@ class PostingsRun:
         return os.path.getsize(self._stem + name) // np.dtype(RUN_ARRAYS[name]).itemsize
 
     def terms(self, most: int) -> Iterator[bytes]:
-        """The run's terms in order, at most so many of them in memory."""
+        """The run's terms in order, a limited number of them in memory."""
         start = 0
         for first in range(0, self.size("term_ends"), most):
             stops = self.part("term_ends", first, min(first + most, self.size("term_ends"))).tolist()
@@ -51,7 +51,7 @@ class PostingsRun:
                 start = stop
 
     def add_number(self, number: int, most: int) -> None:
-        """Add the number of the run's next term in the merged vocabulary; at most so many are kept in memory."""
+        """Add the number of the run's next term in the merged vocabulary; a limited number is kept in memory."""
         self._new.append(number)
         if len(self._new) >= most:
             self.write_numbers()
@@ -149,7 +149,7 @@ def _write_terms(writer: IndexWriter, blob: bytearray, ends: array) -> None:
 
 
 def _stretches(entries: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of terms that have at most so many entries together, or are one term."""
+    """Ranges of terms with a limited number of entries together, or of one term."""
     totals = np.cumsum(entries)
     first = 0
     while first < len(entries):

@@ -16,7 +16,7 @@ from ranksieve.evaluation.metrics import Metric
 from ranksieve.retrieval.runs import Judgements, Run, as_judgements, as_run
 from ranksieve.text_formats import some_of
 
-TIES = "equal scores by falling document id as in trec_eval"
+TIES = "equal scores by descending document id as in trec_eval"
 UNRETRIEVED = "relevant documents that a run does not have count as not found"
 
 
@@ -27,7 +27,7 @@ def evaluate_run(
 ) -> Evaluation:
     """Measure runs on all judged queries; relevant documents that a run does not have count as not found.
 
-    Lists are ordered by score, equal scores by falling document id, as trec_eval orders them. A judged query that a
+    Lists are ordered by score, equal scores by descending document id, as trec_eval orders them. A judged query that a
     run does not have counts 0.
 
     Parameters

@@ -136,7 +136,7 @@ def _run_rows(name: str) -> Iterator[tuple[str, str, str, str, int]]:
             raise DataError(f"{name}:{number}: has {counted(column=len(cells))}; expected {RUN_LINE}")
         id, _, doc, rank, score, _ = cells
         if not RANK.fullmatch(rank):
-            raise DataError(f"{name}:{number}: the rank {rank!r} is not a whole number; expected {RUN_LINE}")
+            raise DataError(f"{name}:{number}: the rank {rank!r} is not an integer; expected {RUN_LINE}")
         yield f"{name}:{number}", id, doc, score, int(rank)
 
 
@@ -183,7 +183,7 @@ def write_run(run: Run, path: str | os.PathLike[str], tag: str = "ranksieve") ->
             _check_ids(docs, "document")
             file.writelines(
                 f"{id} Q0 {doc} {rank} {score:.9g} {tag}\n"
-                for rank, (doc, score) in enumerate(zip(docs, _falling(scores).tolist(), strict=True), 1)
+                for rank, (doc, score) in enumerate(zip(docs, _descending(scores).tolist(), strict=True), 1)
             )
 
 
@@ -195,14 +195,14 @@ def _check_ids(ids: Iterable[str], kind: str) -> None:
         raise DataError(f"the {kind} id {bad!r} is empty or has spaces in it, which TREC files cannot hold; replace it")
 
 
-def _falling(scores: np.ndarray) -> np.ndarray:
-    """Strictly falling scores in float32, the precision of trec_eval; nine digits distinguish them."""
+def _descending(scores: np.ndarray) -> np.ndarray:
+    """Strictly descending scores in float32, the precision of trec_eval; nine digits distinguish them."""
     limit, down = np.finfo(np.float32).max, np.float32(-np.inf)
-    falling: np.ndarray = np.clip(scores, -limit, limit).astype(np.float32)
-    for k in range(1, len(falling)):
-        if falling[k] >= falling[k - 1]:
-            falling[k] = np.nextafter(falling[k - 1], down)
-    return falling
+    descending: np.ndarray = np.clip(scores, -limit, limit).astype(np.float32)
+    for k in range(1, len(descending)):
+        if descending[k] >= descending[k - 1]:
+            descending[k] = np.nextafter(descending[k - 1], down)
+    return descending
 
 
 def read_judgements(path: str | os.PathLike[str]) -> Judgements:

@@ -22,8 +22,8 @@ from ranksieve.serve.schemas import (
     Graded,
     Health,
     RerankRequest,
-    Scores,
     TrainingState,
+    VectorScores,
 )
 from ranksieve.serve.service import Service
 
@@ -87,7 +87,7 @@ async def search(
 
 @router.post(
     "/rerank",
-    response_model=Found | Scores,
+    response_model=Found | VectorScores,
     summary="Re-rank documents, or score feature vectors",
     openapi_extra=RERANK_BODY,
 )

@@ -81,5 +81,5 @@ def _whole(name: str, value: str | None, most: int) -> int | None:
         return None
     text = value.strip()
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= most):
-        raise ParameterError(f"{name} is {value[:40]!r}; expected a whole number from 1 to {most:,}")
+        raise ParameterError(f"{name} is {value[:40]!r}; expected an integer from 1 to {most:,}")
     return int(text)

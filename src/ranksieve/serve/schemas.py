@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ranksieve.errors import ParameterError, did_you_mean
 
 
-class Hit(BaseModel):
+class FoundDocument(BaseModel):
     """A document: its rank from 1, and the rank that the first stage gave it."""
 
     rank: int
@@ -25,11 +25,11 @@ class Found(BaseModel):
 
     query: str
     model: str
-    hits: list[Hit]
+    hits: list[FoundDocument]
     warning: str | None = Field(None, description="How candidates differ from those that the model was trained on.")
 
 
-class Scores(BaseModel):
+class VectorScores(BaseModel):
     """Scores of feature vectors, and their order, best first, from 0."""
 
     model: str
@@ -85,7 +85,7 @@ class Contribution(BaseModel):
     contribution: float
 
 
-class Difference(BaseModel):
+class FeatureDifference(BaseModel):
     feature: str
     meaning: str
     value_above: float | str | None
@@ -103,7 +103,7 @@ class Explained(BaseModel):
     contributions: list[Contribution]
     below: str | None = None
     below_score: float | None = None
-    differences: list[Difference] = []
+    differences: list[FeatureDifference] = []
 
 
 class Grade(Body):

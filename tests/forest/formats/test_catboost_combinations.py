@@ -31,7 +31,7 @@ def stored():
 
 
 def with_queries(frame):
-    """Two queries; without a model, whole numbers are not read as texts."""
+    """Two queries; without a model, integers are not read as texts."""
     queries = np.repeat([2, 1], [23, 17])
     return frame.assign(label=np.arange(40) % 3, qid=queries, shop=frame["shop"].astype(str))
 

@@ -109,7 +109,7 @@ def test_onnxruntime_rounds_our_score_once(seed):
     forest, X = case(seed, missing_left=seed == 3)
     forest = dataclasses.replace(forest, weights=np.ones(forest.n_trees))
     forest = without_first_set(forest) if seed == 2 else forest
-    X[:, 1::2] = np.where(X[:, 1::2] >= 0, np.floor(X[:, 1::2]), np.float32(np.nan))  # categories are whole numbers
+    X[:, 1::2] = np.where(X[:, 1::2] >= 0, np.floor(X[:, 1::2]), np.float32(np.nan))  # categories are integers
     X[:9, 1::2] = -1.0  # what pandas has for a missing one
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1

@@ -44,7 +44,7 @@ def changed(old: str, new: str) -> str:
             changed("split_feature=", "split_feature=9"),
             r"split_feature of tree 0 holds 9\d+?; the model has features 0",
         ),
-        (changed("split_feature=", "split_feature=1."), "split_feature holds '1..', expected a whole number"),
+        (changed("split_feature=", "split_feature=1."), "split_feature holds '1..', expected an integer"),
         (changed("left_child=", "left_child=99999999999999999999"), "left_child holds '9999"),
         (changed("left_child=", "left_child=7"), r"m:19: tree 0 is not a tree: a child does not exist"),
         (changed("decision_type=", "decision_type=1"), "expected a number from 0 to 11"),

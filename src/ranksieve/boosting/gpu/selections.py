@@ -15,13 +15,14 @@ from ranksieve.boosting.selections.adaptive import ByProgress, NearPositives, ne
 from ranksieve.boosting.selections.gradient import Goss, LargestGradients
 from ranksieve.boosting.selections.random import RandomNegatives
 from ranksieve.boosting.selections.top import TopAndBottom, TopAndRandom, TopNegatives
-from ranksieve.boosting.training_rows import NO_ROWS, Selected, TrainingRows
+from ranksieve.boosting.training_rows import NO_ROWS, TrainingRows
 from ranksieve.cuda import marking, ranking
 from ranksieve.cuda.device import SIMULATED, THREADS, CudaGraphs, download, empty, n_multiprocessors, overwrite, upload
 from ranksieve.cuda.largest import CHOSEN, Largest
 from ranksieve.data.negatives import share_of, starts_of
 from ranksieve.dtypes import ROW, SCORE
 from ranksieve.errors import ParameterError
+from ranksieve.rules import Selected
 
 if TYPE_CHECKING:
     from ranksieve.boosting.gpu.rows import GpuLists

@@ -18,12 +18,23 @@ ALL_RANKS = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, kw_only=True)
-class LambdaObjective:
-    """λ-gradients: each pair of documents counts by how much the metric changes if they change places."""
+class Truncated:
+    """An objective of pairs with a document in the top ranks."""
 
     truncation: int = integer(
         30, "Truncation level of λ: each pair has a document in these top ranks (0: the metric's cut-off, -1: all)", -1
     )
+
+    def depth(self, metric: Metric) -> int:
+        """The number of these ranks."""
+        truncation = self.truncation or metric.k or -1
+        return ALL_RANKS if truncation < 0 else truncation
+
+
+@dataclass(frozen=True, kw_only=True)
+class LambdaObjective(Truncated):
+    """λ-gradients: each pair of documents counts by how much the metric changes if they change places."""
+
     normalize: bool = switch(True, "Normalise λ by score distance and per query, as LightGBM does")
     first_tree: str = choice("lambdas", "What the first tree fits", ("lambdas", "labels"))
 
@@ -33,11 +44,6 @@ class LambdaObjective:
     def gains(self, view: ObjectiveView) -> np.ndarray:
         """What a document contributes to the metric."""
         return positive_gains(view.labels)
-
-    def depth(self, metric: Metric) -> int:
-        """The number of ranks that keep their discount."""
-        truncation = self.truncation or metric.k or -1
-        return ALL_RANKS if truncation < 0 else truncation
 
     def ideals(self, gains: np.ndarray, offsets: np.ndarray, metric: Metric) -> np.ndarray:
         """What the metric of every list is divided by."""
@@ -67,7 +73,7 @@ class LambdaObjective:
 @OBJECTIVES.register("ndcg")
 @dataclass(frozen=True)
 class LambdaNdcg(LambdaObjective):
-    """λ-gradients of NDCG (Burges; Wu et al. 2010)."""
+    """λ-gradients of NDCG (Burges; Wu et al. 2010), the default of λ-MART and of its selections."""
 
     kind: ClassVar[int] = kernels.NDCG
     traits: ClassVar[Traits] = Traits(needs_pairs=True, uses_gains=True)

@@ -14,7 +14,7 @@ from ranksieve.rules import OBJECTIVES, Traits
 @OBJECTIVES.register("squared")
 @dataclass(frozen=True)
 class SquaredError:
-    """Residuals of the labels: MART."""
+    """Residuals of the labels, the gradients of the squared error: MART."""
 
     traits: ClassVar[Traits] = Traits(starts_at_mean=True)
 

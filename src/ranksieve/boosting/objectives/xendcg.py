@@ -20,7 +20,7 @@ SMALLEST = 1e-15  # of a denominator, as in LightGBM
 @OBJECTIVES.register("xendcg")
 @dataclass(frozen=True)
 class XeNdcg:
-    """Cross entropy between softmax(scores) and the gains: an upper bound of 1 - NDCG with random ties of labels.
+    """Cross entropy between softmax(scores) and the gains (Bruch 2021), as LightGBM's `rank_xendcg`.
 
     A document's target is its gain plus 1 minus a uniform random number, new for each tree, divided by the list's sum.
     """

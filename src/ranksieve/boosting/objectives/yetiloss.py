@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numba import prange
 
-from ranksieve.boosting.objectives.lambdas import ALL_RANKS, sparse_gains
+from ranksieve.boosting.objectives.lambdas import ALL_RANKS, Truncated, sparse_gains
 from ranksieve.boosting.training_rows import Gradients, ObjectiveView
 from ranksieve.kernels.counter_random import step_key, uniform
 from ranksieve.kernels.jit import njit
@@ -17,20 +17,17 @@ from ranksieve.rules import OBJECTIVES, Traits, integer
 
 
 @OBJECTIVES.register("yetiloss")
-@dataclass(frozen=True)
-class YetiLoss:
-    """Pairs count by |Δ NDCG| if they stand close to each other in an order by score plus logistic noise (CatBoost).
+@dataclass(frozen=True, kw_only=True)
+class YetiLoss(Truncated):
+    """λ-gradients of NDCG averaged over noisy orders of each list, as CatBoost's YetiLoss.
 
-    Each list is ordered `permutations` times. In each order the ranks p up to `truncation` pair with the next
-    `neighbors` ranks, and a pair of different labels counts by its change of NDCG divided by the number of
-    permutations. Gradients are those of the logistic pair loss on the scores without noise.
+    Each list is ordered `permutations` times by score plus logistic noise. In each order the ranks p up to `truncation`
+    pair with the next `neighbors` ranks, and a pair of different labels counts by its change of NDCG divided by the
+    number of permutations. Gradients are those of the logistic pair loss on the scores without noise.
     """
 
-    truncation: int = integer(
-        30, "Truncation level of λ: each pair has a document in these top ranks (0: the metric's cut-off, -1: all)", -1
-    )
-    permutations: int = integer(10, "Noisy orders of each list (yetiloss)", 1)
-    neighbors: int = integer(5, "Number of ranks below a document that it is paired with (yetiloss)", 1)
+    permutations: int = integer(10, "Noisy orders of each list", 1)
+    neighbors: int = integer(5, "Number of ranks below a document that it is paired with", 1)
 
     traits: ClassVar[Traits] = Traits(needs_pairs=True, uses_gains=True)
 
@@ -40,8 +37,7 @@ class YetiLoss:
             gains, by_rank = sparse_gains(view.labels, view.metric), discounts_by_rank(view.offsets, ALL_RANKS)
             view.cache[self] = gains, all_ideals(NDCG, gains, view.offsets, by_rank)
         gains, ideals = view.cache[self]
-        depth = self.truncation or view.metric.k or -1
-        depth = n_docs if depth < 0 else depth
+        depth = min(self.depth(view.metric), n_docs)
         grad, hess, key = np.empty(n_docs), np.empty(n_docs), np.uint64(step_key(view.seed, view.step))
         shape = np.array([depth, self.neighbors, self.permutations])
         all_gradients(gains, view.scores, view.offsets, view.rows, ideals, key, shape, grad, hess)

@@ -18,7 +18,7 @@ STEP = 1.25  # how much longer, or shorter, a query's list may get from one sele
 @SELECTIONS.register("adaptive")
 @dataclass(frozen=True)
 class NearPositives(Margin):
-    """All positives, and the negatives scored above the query's lowest positive minus a margin.
+    """All positives, and the negatives scored above the query's lowest positive minus `margin`.
 
     At least `min_negatives` negatives, and at most the share `max_negatives` of them; the best-scored ones.
     """

@@ -38,10 +38,10 @@ class Margin(Minimum):
     """A selection by how far negatives score below the lowest positive of their query."""
 
     margin: float = parameter(
-        1.5, "Select negatives up to this far below the lowest-scored positive (adaptive, progress)", "a number",
+        1.5, "Select negatives up to this far below the lowest-scored positive", "a number",
         lambda value: -np.inf < value < np.inf,
     )  # fmt: skip
-    max_negatives: float = share(0.5, "Largest share of a query's negatives that adaptive and progress select")
+    max_negatives: float = share(0.5, "Largest share of a query's negatives to select")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +49,9 @@ class Rest(Periodic):
     """A selection of two shares."""
 
     rest: float = share(
-        0.01, "Share of additional negatives: random (top+random, goss) or lowest-scored (top+bottom)", zero=True
-    )
+        0.01, "Share of additional negatives: random (top+random; goss: of all rows) or lowest-scored (top+bottom)",
+        zero=True,
+    )  # fmt: skip
 
 
 def merge_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from ranksieve.boosting.selections.fields import Minimum, Rest, Share, merge_rows
-from ranksieve.boosting.training_rows import Selected, View
+from ranksieve.boosting.training_rows import View
 from ranksieve.data.negatives import share_of
 from ranksieve.dtypes import ROW
-from ranksieve.rules import SELECTIONS, Traits
+from ranksieve.rules import SELECTIONS, Selected, Traits
 
 
 @SELECTIONS.register("gradient")
@@ -28,7 +28,7 @@ class LargestGradients(Minimum, Share):
 @SELECTIONS.register("goss")
 @dataclass(frozen=True)
 class Goss(Rest, Share):
-    """The share of all rows with the largest gradients, and a random share `rest` of all rows from the others.
+    """The share `negatives` of all rows with the largest gradients, and a random share `rest` from the others.
 
     Gradient-based one-side sampling (Ke et al. 2017); queries and labels of rows are ignored. The random rows represent
     all rows that were not selected, so their weight is (1 - negatives) / rest, and gradients are those of the full

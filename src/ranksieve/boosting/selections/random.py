@@ -28,7 +28,7 @@ class Everything:
 @SELECTIONS.register("random")
 @dataclass(frozen=True)
 class RandomNegatives(Minimum, Share):
-    """All positives and a fresh random share of each query's negatives: NegSGB."""
+    """All positives and a new random share `negatives` of each query's negatives: NegSGB."""
 
     def __call__(self, view: View) -> np.ndarray:
         counts = view.negatives.counts(self.negatives, self.min_negatives)
@@ -39,7 +39,7 @@ class RandomNegatives(Minimum, Share):
 @SELECTIONS.register("rows")
 @dataclass(frozen=True)
 class RandomRows(Share, Periodic):
-    """A new random share of all rows for each tree; queries and labels are ignored. SGB (Friedman 2002)."""
+    """A new random share `negatives` of all rows; queries and labels are ignored. SGB (Friedman 2002)."""
 
     def __call__(self, view: View) -> np.ndarray:
         first, n_here = view.portion.first_row, view.lists.n_docs

@@ -15,7 +15,7 @@ from ranksieve.rules import SELECTIONS
 @SELECTIONS.register("top")
 @dataclass(frozen=True)
 class TopNegatives(Minimum, Share):
-    """All positives and the best-scored share of each query's negatives: SelGB."""
+    """All positives and the best-scored share `negatives` of each query's negatives: SelGB."""
 
     def __call__(self, view: View) -> np.ndarray:
         return merge_rows(view.negatives.positives, self.best(view))
@@ -33,7 +33,7 @@ class TopNegatives(Minimum, Share):
 @SELECTIONS.register("top+random")
 @dataclass(frozen=True)
 class TopAndRandom(Rest, TopNegatives):
-    """SelGB's rows, and a fresh random share `rest` of each query's negatives among the others."""
+    """As `top`, and a new random share `rest` of each query's negatives among the others."""
 
     def __call__(self, view: View) -> np.ndarray:
         negatives, best = view.negatives, self.best(view)
@@ -67,7 +67,7 @@ def skip(places: np.ndarray, taken: np.ndarray) -> np.ndarray:
 @SELECTIONS.register("top+bottom")
 @dataclass(frozen=True)
 class TopAndBottom(Rest, TopNegatives):
-    """SelGB's rows, and the lowest-scored share `rest` of each query's negatives (High_Low_Sampl, 2023)."""
+    """As `top`, and the lowest-scored share `rest` of each query's negatives (High_Low_Sampl, 2023)."""
 
     def __call__(self, view: View) -> np.ndarray:
         negatives, key = view.negatives, (self, "lowest")

@@ -91,7 +91,7 @@ def _collect(block: TreeText, words: dict[str, list[str]]) -> int:
     fields = block.fields()
     count = fields.get("num_leaves", "")
     if not is_count(count) or int(count) < 1:
-        raise block.error(f"num_leaves is {count[:20]!r}, expected a whole number from 1; {REMEDY}", "num_leaves")
+        raise block.error(f"num_leaves is {count[:20]!r}, expected an integer from 1; {REMEDY}", "num_leaves")
     if fields.get("is_linear", "0") != "0":
         message = "linear leaves, only constant ones are read; train with linear_tree=false"
         raise block.error(f"tree {block.number} has {message}", "is_linear")
@@ -130,8 +130,8 @@ def _numbers(words: list[str], dtype: type, blocks: list[TreeText], offsets: np.
 
 
 def _not_a_number(block: TreeText, key: str, word: str) -> ModelError:
-    kind = "number" if DTYPES.get(KEYS[key][0]) is np.float64 else "whole number"
-    return block.error(f"{key} holds {word[:30]!r}, expected a {kind}; {REMEDY}", key)
+    kind = "a number" if DTYPES.get(KEYS[key][0]) is np.float64 else "an integer"
+    return block.error(f"{key} holds {word[:30]!r}, expected {kind}; {REMEDY}", key)
 
 
 def _unusable(key: str, numbers: np.ndarray, n_features: int) -> tuple[np.ndarray, str]:
@@ -192,7 +192,7 @@ def _sets_of_tree(block: TreeText) -> list[np.ndarray]:
     for key in ("cat_boundaries", "cat_threshold"):
         words = fields.get(key, "").split()
         if not words or not all(word.isascii() and word.isdigit() and len(word) <= 10 for word in words):
-            raise block.error(f"{key} of tree {block.number} are not whole numbers; {REMEDY}", key)
+            raise block.error(f"{key} of tree {block.number} are not integers; {REMEDY}", key)
         numbers.append(np.array([int(word) for word in words], np.int64))
     boundaries, bits = numbers
     if boundaries[0] != 0 or (np.diff(boundaries) < 0).any() or boundaries[-1] != len(bits) or bits.max() >= 1 << 32:

@@ -51,7 +51,7 @@ def reading(source: str, expected: str) -> Iterator[None]:
 
 
 def is_count(text: Any) -> bool:
-    """Whether a text is a whole number below 10^9 in plain digits; `int` takes `1_0` and digits of any script."""
+    """Whether a text is an integer below 10^9 in plain digits; `int` takes `1_0` and digits of any script."""
     return isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10
 
 
@@ -63,9 +63,9 @@ def parse_number(number: Any) -> float:
 
 
 def parse_count(number: Any) -> int:
-    """A whole number from 0 that a file holds as a number or as text."""
+    """An integer from 0 that a file holds as a number or as text."""
     if not is_count(str(number)):
-        raise ValueError(f"{str(number)[:20]!r} is not a whole number from 0")
+        raise ValueError(f"{str(number)[:20]!r} is not an integer from 0")
     return int(number)
 
 

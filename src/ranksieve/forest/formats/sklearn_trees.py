@@ -130,7 +130,7 @@ def _category_codes(model: Any, names: Sequence[str]) -> dict[int, Known]:
             found[feature] = Known(np.arange(len(values)), values.astype(str).tolist())
         else:
             raise ModelError(
-                f"feature {names[feature]!r} has categories such as {values[0]}; expected texts or whole numbers, "
+                f"feature {names[feature]!r} has categories such as {values[0]}; expected texts or integers, "
                 "fit with such categories"
             )
     return found

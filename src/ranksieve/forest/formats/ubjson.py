@@ -51,7 +51,7 @@ class _Decoder:
     def count(self) -> int:
         number = self.value(self.mark(), DEEPEST)
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-            raise ValueError(f"a length is not a whole number at byte {self.at}")
+            raise ValueError(f"a length is not an integer at byte {self.at}")
         return number
 
     def text(self) -> str:

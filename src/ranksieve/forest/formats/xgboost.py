@@ -136,7 +136,7 @@ def _nodes(tree: dict[str, Any], where: str) -> Nodes:
             raise ModelError(f"{where} has {array.size} {key} for {n_nodes} nodes; {REMEDY}")
     for key, array in arrays.items():
         if array.dtype.kind not in "iu":
-            raise ModelError(f"{where} has {key} that are not whole numbers; {REMEDY}")
+            raise ModelError(f"{where} has {key} that are not integers; {REMEDY}")
     sets = sets_of(tree, where)
     left, right = arrays["left_children"].astype(np.int64), arrays["right_children"].astype(np.int64)
     by_set = list(sets)  # categories in the set go right there, and left here

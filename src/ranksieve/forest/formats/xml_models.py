@@ -177,7 +177,7 @@ class _XmlHandler:
             tree, node = self.found.trees[-1], self.open[-1]
             if name == "feature":
                 if not is_count(text) or int(text) < 1:
-                    self.fail(f"feature is {text[:20]!r}, expected a whole number from 1 to 999999999")
+                    self.fail(f"feature is {text[:20]!r}, expected an integer from 1 to 999999999")
                 tree.feature[node] = int(text) - 1
             elif name == "threshold":
                 tree.threshold[node] = self.number(text, single=True)
