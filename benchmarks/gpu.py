@@ -122,7 +122,7 @@ def bandwidth_row(train: Binned) -> dict:
     """
     model = rs.train(train, device="cuda", trees=2, **RUNS["selgb 1%"], **SETTINGS)
     tree = to_trees(model, train.binning)[1]
-    scores = GpuScores(send_bins(train.bins, words=False), np.zeros(train.lists.n_docs), 64)
+    scores = GpuScores(send_bins(train.bins, words=False), np.zeros(train.lists.n_docs), train.lists.offsets, 64)
     space = device.empty(1 << 31, np.uint8), device.empty(1 << 31, np.uint8)
     seconds = []
     for run in (lambda: space[1].copy_to_device(space[0], stream=device.stream()), lambda: scores.add(tree)):
@@ -182,7 +182,7 @@ def tie_row(data: Binned, trees: int = 100) -> dict:
     bins, n, metric = send_bins(data.bins, words=True), data.lists.n_docs, metric_of(params)
     sides = (
         (TrainingLists(data.lists, params, metric), Scores(data)),
-        (GpuLists(data.lists, params, metric, bins=bins), GpuScores(bins, np.zeros(n), 64)),
+        (GpuLists(data.lists, params, metric, bins=bins), GpuScores(bins, np.zeros(n), data.lists.offsets, 64)),
     )
     growers = Grower(data, params, threads=1), GpuGrower(data, params)
     rows, far, near, rows_differ = [lists.all_rows for lists, _ in sides], 0.0, [], 0

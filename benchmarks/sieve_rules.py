@@ -58,7 +58,7 @@ class Rule:
             positives = self._positives(view, negatives.positives)
             margins = 1.5 * (1 + self.jitter * (2 * rng.random(lists.n_queries) - 1))
             thresholds = lowest_of(positives, view) - margins
-            last = view.scores.choose(negatives.rows, negatives.offsets, thresholds, lows, highs, last)
+            last = view.scores.choose(lows, highs, thresholds, last, labels=negatives.marks)
             selected = np.zeros(lists.n_docs, bool)
             selected[some(last.rows, self.near, rng)] = True
             selected[positives] = True

@@ -18,9 +18,9 @@ from numba import config, typeof
 
 import ranksieve as rs
 from ranksieve.boosting.disk_grower import DiskGrower
-from ranksieve.boosting.disk_scores import DiskScores, _Priority
+from ranksieve.boosting.disk_scores import DiskScores
 from ranksieve.boosting.disk_training import passes_per_tree, store_of
-from ranksieve.boosting.scores import NO_MARKS, NO_ROWS, Choice, Scores, all_waiting
+from ranksieve.boosting.scores import NO_MARKS, NO_ROWS, Choice, Scores, Wanted, all_waiting
 from ranksieve.boosting.selections.top import TopNegatives
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.bin_store import BinStore
@@ -209,7 +209,6 @@ def test_scores_are_those_of_bins_in_memory(small_memory, data):
     a, b = Scores(binned), DiskScores(on_disk)
     rng = np.random.default_rng(0)
     counts, last = np.minimum(data.lists.sizes, 3), [None, None]
-    candidates = np.arange(data.n_docs, dtype=np.int32)
     for tree in trees:
         a.add(tree)
         b.add(tree)
@@ -217,8 +216,8 @@ def test_scores_are_those_of_bins_in_memory(small_memory, data):
         if rng.random() < 0.5:
             np.testing.assert_array_equal(a.at(rows), b.at(rows))
         if rng.random() < 0.7:
-            last = [s.top(candidates, data.lists.offsets, counts, one) for s, one in zip((a, b), last, strict=True)]
-            np.testing.assert_array_equal(*last)
+            last = [s.choose(counts, counts, last=one) for s, one in zip((a, b), last, strict=True)]
+            np.testing.assert_array_equal(*(one.rows for one in last))
     np.testing.assert_array_equal(a.all(), b.all())
 
 
@@ -231,13 +230,13 @@ def test_only_rows_that_may_be_chosen_are_requested(small_memory, data):
     for tree in trees[:4]:
         exact.add(tree), scores.add(tree)
     before = scores.all().copy()
-    last = scores.top(None, offsets, counts, None)
+    last = scores.choose(counts, counts).rows
     scores._rows.refill(np.union1d(last, np.flatnonzero(rng.random(data.n_docs) < 0.3)).astype(np.int32))
     in_memory = scores._rows.slots >= 0
     exact.add(trees[4]), scores.add(trees[4])
     choice, bound = Choice(last.copy(), starts_of(counts), counts.copy()), before + trees[4].leaf_values.max()
     lists = offsets, np.full(data.n_queries, np.inf), counts, counts, choice.starts
-    scores._improve(choice, Candidates(NO_ROWS, NO_MARKS), lists, False, all_waiting(data.n_queries))
+    scores._improve(choice, Wanted(Candidates(NO_ROWS, NO_MARKS), lists, False), all_waiting(data.n_queries))
     requested = scores._rows.slots == REQUESTED
     assert requested.any() and not (requested & in_memory).any()
     for q, count in enumerate(counts):
@@ -309,24 +308,21 @@ def test_more_trees_than_16_bits_can_count(small_memory, data):
 
 
 def test_negatives_are_candidates_by_their_labels(small_memory, data):
-    """The same documents are chosen, whether candidates are named by rows or by labels, highest or lowest first."""
+    """The negatives with the highest scores are chosen, or those with the lowest."""
     binned = bin_data(data, max_bins=32)
     trees = to_trees(rs.train(binned, algo="lambdamart", **{**MORE, "trees": 6}), binned.binning)
-    negatives, n = Negatives(data.lists), data.n_queries
+    negatives = Negatives(data.lists)
     counts = negatives.counts(0.2, 1)
     for lowest in (False, True):
-        systems = [Scores(binned), Scores(binned), DiskScores(in_file(data, FEW))]
-        last = [None] * 3
+        all_scores, systems = Scores(binned), [Scores(binned), DiskScores(in_file(data, FEW))]
+        last = [None] * 2
         for tree in trees:
+            all_scores.add(tree)
+            best = negatives.largest(-all_scores.all() if lowest else all_scores.all(), counts)
             for number, scores in enumerate(systems):
                 scores.add(tree)
-                named = (negatives.rows, negatives.offsets) if number == 0 else (None, data.lists.offsets)
-                labels = None if number == 0 else data.labels
-                last[number] = scores.choose(
-                    *named, np.full(n, np.inf), counts, counts, last[number], labels=labels, lowest=lowest
-                )
-            for other in last[1:]:
-                np.testing.assert_array_equal(other.rows, last[0].rows)
+                last[number] = scores.choose(counts, counts, last=last[number], labels=data.labels, lowest=lowest)
+                np.testing.assert_array_equal(last[number].rows, best)
 
 
 @pytest.mark.parametrize(("factor", "size"), [(1.0, 15), (0.5, 19)], ids=["grades", "fractions"])
@@ -357,11 +353,10 @@ def test_priority_is_the_distance_to_the_lowest_selected_score(small_memory, dat
     floors, counts = np.linspace(-1.0, 1.0, n), np.arange(n) % 4
     floors[::3] = np.inf
     more = np.full(n, np.inf), counts, counts, starts_of(counts)
-    by_rows = _Priority(
-        scores, Candidates(rows, NO_MARKS), (np.searchsorted(rows, data.lists.offsets), *more), floors, False
-    )
+    offsets = np.searchsorted(rows, data.lists.offsets)
+    by_rows = scores._priority(Wanted(Candidates(rows, NO_MARKS), (offsets, *more), False), floors)
     marks = (data.labels > 0).view(np.uint8)
-    by_marks = _Priority(scores, Candidates(NO_ROWS, marks), (data.lists.offsets, *more), floors, False)
+    by_marks = scores._priority(Wanted(Candidates(NO_ROWS, marks), (data.lists.offsets, *more), False), floors)
     for first, last in ((0, data.n_docs), (0, 5), (13, 200), (199, data.n_docs), (7, 8)):
         expected = np.full(data.n_docs, -np.inf)
         for q, (start, stop) in enumerate(zip(data.lists.offsets[:-1], data.lists.offsets[1:], strict=True)):

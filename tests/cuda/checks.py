@@ -33,7 +33,7 @@ def pair(data: Binned, params: Params, start: np.ndarray) -> tuple[tuple[Any, An
     bins = send_bins(data.bins, words=True)
     return (
         (TrainingLists(data.lists, params, metric), Scores(data, start=start)),
-        (GpuLists(data.lists, params, metric, bins=bins), GpuScores(bins, start, params.leaves)),
+        (GpuLists(data.lists, params, metric, bins=bins), GpuScores(bins, start, data.lists.offsets, params.leaves)),
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ranksieve.boosting.disk_scores import new_scores
 from ranksieve.boosting.loop import Rounds, State
-from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.scores import Choice, Scores
 from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
@@ -122,7 +122,7 @@ class ValidationSet:
     data: Binned
     scores: Scores
     start: float | np.ndarray = 0.0  # the scores before the first tree
-    _best: np.ndarray | None = None
+    _best: Choice | None = None
     _kept: tuple[int, np.ndarray] | None = None  # a number of trees, and the scores under them
 
     def measure(self, state: State[Any], metric: Metric) -> float:
@@ -178,9 +178,10 @@ class ValidationSet:
         """Scores of each query's k best documents, the others below them: all that a metric at k can see."""
         lists = self.data.lists
         counts = np.minimum(lists.sizes, k)
-        self._best = self.scores.top(None, lists.offsets, counts, self._best)
+        self._best = self.scores.choose(counts, counts, last=self._best)
         scores = np.full(lists.n_docs, -np.inf)
-        scores[self._best] = self.scores.at(self._best)
+        rows = self._best.rows
+        scores[rows] = self.scores.at(rows)
         return scores
 
 

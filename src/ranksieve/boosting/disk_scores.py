@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from numba import get_num_threads
 
-from ranksieve.boosting.scores import NO_ROWS, Choice, Scores, all_waiting
+from ranksieve.boosting.scores import NO_ROWS, Choice, Scores, Wanted, all_waiting
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import give_back_memory
 from ranksieve.data.disk_rows import CHOSEN_SHARE
 from ranksieve.kernels.compile_trees import Compiled
-from ranksieve.kernels.lazy_scores import Candidates, margins
+from ranksieve.kernels.lazy_scores import margins
 from ranksieve.kernels.scoring import BLOCK, NO_DOCS, add_blocks_binned
 from ranksieve.kernels.traverse_binned import catch_up_rows
 
 NO_HEADS = np.empty(0, np.float32)
+
+Priority = Callable[[int, int], np.ndarray]
 
 
 def new_scores(data: Binned, *, start: float | np.ndarray = 0.0) -> Scores:
@@ -80,17 +83,17 @@ class DiskScores(Scores):
         catch_up_rows(self._rows.bins, stale, self._descent(), self._n_trees, self._values, self._done)
         return self._values[rows]
 
-    def _update(self, choice: Choice, candidates: Candidates, lists: tuple[np.ndarray, ...], lowest: bool) -> None:
+    def _update(self, choice: Choice, wanted: Wanted) -> None:
         self._bins = self._rows.bins
         n_requested, lowest_heads = waiting = all_waiting(len(choice.sizes))
-        self._improve(choice, candidates, lists, lowest, waiting)
+        self._improve(choice, wanted, waiting)
         while n_requested.any():
             if not self._rows.load_requested(int(n_requested.sum())):
-                self._score_all(NO_ROWS, _Priority(self, candidates, lists, lowest_heads, lowest))
-            self._improve(choice, candidates, lists, lowest, waiting)
+                self._score_all(NO_ROWS, self._priority(wanted, lowest_heads))
+            self._improve(choice, wanted, waiting)
         chosen = choice.rows
         if self._rows.fits(len(chosen)) and not self._rows.load(chosen, CHOSEN_SHARE):
-            self._score_all(chosen, _Priority(self, candidates, lists, self._floors(choice, lowest), lowest))
+            self._score_all(chosen, self._priority(wanted, self._floors(choice, wanted.lowest)))
 
     def _floors(self, choice: Choice, lowest: bool) -> np.ndarray:
         """The lowest head of each query's chosen documents."""
@@ -102,7 +105,7 @@ class DiskScores(Scores):
             floors[some] = np.minimum.reduceat(scores, (np.cumsum(choice.sizes) - choice.sizes)[some])
         return floors - ceilings[self._n_trees]
 
-    def _score_all(self, rows: np.ndarray, priority: _Priority | None = None) -> None:
+    def _score_all(self, rows: np.ndarray, priority: Priority | None = None) -> None:
         """Score all documents while the file is read, and have rows, and those near a selection, in memory."""
         score = None
         if self._n_scored < self._n_trees:
@@ -110,23 +113,14 @@ class DiskScores(Scores):
         self._rows.refill(rows, score, priority)
         self._n_scored = self._n_trees
 
+    def _priority(self, wanted: Wanted, lowest_heads: np.ndarray) -> Priority:
+        """How near documents first:last, all of them scored, are to being among the best of their query."""
+        sign, ceilings = self._bounds(wanted.lowest)
+        floors = np.where(lowest_heads < np.inf, lowest_heads, -np.inf) + ceilings[self._n_trees]
 
-class _Priority:
-    """How near documents, all of them scored, are to being among the best candidates of their query."""
+        def priority(first: int, last: int) -> np.ndarray:
+            found = np.empty(last - first)
+            margins(first, last, wanted.candidates, wanted.lists, floors, sign, self._all_scores, found)
+            return found
 
-    def __init__(
-        self,
-        scores: DiskScores,
-        candidates: Candidates,
-        lists: tuple[np.ndarray, ...],
-        lowest_heads: np.ndarray,
-        lowest: bool,
-    ) -> None:
-        self._scores, self._candidates, self._lists = scores._all_scores, candidates, lists
-        self._sign, ceilings = scores._bounds(lowest)
-        self._floors = np.where(lowest_heads < np.inf, lowest_heads, -np.inf) + ceilings[scores.n_trees]
-
-    def __call__(self, first: int, last: int) -> np.ndarray:
-        priority = np.empty(last - first)
-        margins(first, last, self._candidates, self._lists, self._floors, self._sign, self._scores, priority)
         return priority

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,6 +59,14 @@ class Choice:
         return new
 
 
+class Wanted(NamedTuple):
+    """Which documents to choose: arguments of `best_per_query`."""
+
+    candidates: Candidates
+    lists: tuple[np.ndarray, ...]
+    lowest: bool  # whether the lowest scores are the best
+
+
 class Scores:
     """Scores of binned documents under trees added one by one.
 
@@ -68,7 +77,7 @@ class Scores:
     """
 
     def __init__(self, data: Binned, *, start: float | np.ndarray = 0.0) -> None:
-        n_docs = data.lists.n_docs
+        n_docs, self._offsets = data.lists.n_docs, data.lists.offsets
         self._bins = RowBins(data.bins, np.empty(0, np.int32))
         self._all_scores = np.full(n_docs, start, SCORE)  # every document's score under the first `_n_scored` trees
         self._n_scored = 0
@@ -163,72 +172,44 @@ class Scores:
         catch_up_rows(self._bins, rows, self._descent(), self._n_trees, self._values, self._done)
         return self._values[rows]
 
-    def top(
-        self,
-        candidates: np.ndarray | None,
-        offsets: np.ndarray,
-        counts: np.ndarray,
-        last: np.ndarray | None,
-        *,
-        labels: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """The `counts[q]` best-scored of each query's candidates, rows ascending.
-
-        Query q has the candidate rows `candidates[offsets[q]:offsets[q + 1]]`. With None, these are its documents
-        `offsets[q]:offsets[q + 1]`, or those of them whose label is 0 if there are `labels`; `Negatives.marks` in their
-        place save time. `last` is what the last call with the same candidates and counts returned; it makes this one
-        fast and does not change it.
-        """
-        choice = Choice.fresh(counts) if last is None else Choice(last.copy(), starts_of(counts), counts.copy())
-        thresholds = np.full(len(counts), np.inf)
-        return self.choose(candidates, offsets, thresholds, counts, counts, choice, labels=labels).rows
-
     def choose(
         self,
-        candidates: np.ndarray | None,
-        offsets: np.ndarray,
-        thresholds: np.ndarray,
         lows: np.ndarray,
         highs: np.ndarray,
+        thresholds: np.ndarray | None = None,
         last: Choice | None = None,
         *,
         labels: np.ndarray | None = None,
         lowest: bool = False,
     ) -> Choice:
-        """The candidates of each query q scored at least `thresholds[q]`, the best `lows[q]` to `highs[q]` of them.
+        """The best-scored documents of each query, at least `lows[q]` and at most `highs[q]` of them.
 
-        Candidates are those of `top`. Where there are more than `highs[q]`, the best are kept; where there are fewer
-        than `lows[q]`, the best of the rest join them. With `lowest`, scores count negated. `last` is the last choice
-        among the same candidates; it makes this one fast and does not change it.
+        Between the two, those that score at least `thresholds[q]`; without thresholds, `lows[q]`. With `labels`, only
+        documents whose label is 0 count; `Negatives.marks` in their place save time. With `lowest`, scores count
+        negated. `last` is the last choice among the same documents; it makes this one fast and does not change it.
         """
         new = Choice.fresh(highs) if last is None else last.with_room(highs)
         if not new.sizes.any():
             self.all()
+        thresholds = np.full(len(lows), np.inf) if thresholds is None else thresholds
         marks = (NO_MARKS if labels is None else marks_of(labels)).view()
         marks.flags.writeable = False  # kernels are compiled once for the user's labels and for copies
-        among = Candidates(NO_ROWS if candidates is None else candidates, marks)
-        self._update(new, among, (offsets, thresholds, lows, highs, new.starts), lowest)
+        lists = (self._offsets, thresholds, lows, highs, new.starts)
+        self._update(new, Wanted(Candidates(NO_ROWS, marks), lists, lowest))
         return new
 
-    def _update(self, choice: Choice, candidates: Candidates, lists: tuple[np.ndarray, ...], lowest: bool) -> None:
-        """Make the last choice the new one; `lists` are those of `best_per_query`."""
+    def _update(self, choice: Choice, wanted: Wanted) -> None:
+        """Make the last choice the new one."""
         if self._n_walked > WALKED_SHARE * len(self._all_scores):
             self.all()
-        self._n_walked += self._improve(choice, candidates, lists, lowest, all_waiting(len(choice.sizes)))
+        self._n_walked += self._improve(choice, wanted, all_waiting(len(choice.sizes)))
 
-    def _improve(
-        self,
-        choice: Choice,
-        candidates: Candidates,
-        lists: tuple[np.ndarray, ...],
-        lowest: bool,
-        waiting: tuple[np.ndarray, np.ndarray],
-    ) -> int:
+    def _improve(self, choice: Choice, wanted: Wanted, waiting: tuple[np.ndarray, np.ndarray]) -> int:
         """Make the last choice of queries that wait the new one, as far as rows are in memory; see `best_per_query`."""
         self._copy_all()
         return best_per_query(
-            self._bins, self._descent(), self._n_trees, self._bounds(lowest), candidates, lists, choice.places,
-            choice.sizes, self._values, self._done, self._heads_of(lowest), waiting,
+            self._bins, self._descent(), self._n_trees, self._bounds(wanted.lowest), wanted.candidates, wanted.lists,
+            choice.places, choice.sizes, self._values, self._done, self._heads_of(wanted.lowest), waiting,
         )  # fmt: skip
 
     def _heads_of(self, lowest: bool) -> np.ndarray:

@@ -109,7 +109,7 @@ class ReadOnlyScores:
 
     def __init__(self, scores: Scores) -> None:
         self.source = scores
-        self.at, self.top, self.choose = scores.at, scores.top, scores.choose
+        self.at, self.choose = scores.at, scores.choose
 
     def all(self) -> np.ndarray:
         """The scores of every document, read only."""

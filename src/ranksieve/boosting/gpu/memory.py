@@ -88,7 +88,7 @@ class GpuMemory:
             bins = self._streamed(data, whole, what, is_trained_on=is_trained_on)
         if is_trained_on:
             self._trained = bins
-        return GpuScores(bins, np.full(data.lists.n_docs, start, np.float64), self._params.leaves)
+        return GpuScores(bins, np.full(data.lists.n_docs, start, np.float64), data.lists.offsets, self._params.leaves)
 
     def _streamed(self, data: Binned, whole: int, what: str, *, is_trained_on: bool) -> StreamedBins:
         """Bins that do not fit."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ranksieve.boosting.scores import Choice
@@ -12,7 +10,7 @@ from ranksieve.cuda import scoring
 from ranksieve.cuda.bins import DeviceBins, StreamedBins
 from ranksieve.cuda.device import SIMULATED, CudaGraph, PinnedArray, download, n_multiprocessors, upload
 from ranksieve.data.negatives import largest_rows, starts_of
-from ranksieve.dtypes import SCORE
+from ranksieve.dtypes import ROW, SCORE
 
 BLOCKS = 16  # of a multiprocessor, to add a tree
 
@@ -23,8 +21,10 @@ class GpuScores:
     Arrays that are passed and returned are on the host; `values` are the scores on the device.
     """
 
-    def __init__(self, bins: DeviceBins | StreamedBins, start: np.ndarray, max_leaves: int) -> None:
-        self._bins = bins
+    def __init__(
+        self, bins: DeviceBins | StreamedBins, start: np.ndarray, offsets: np.ndarray, max_leaves: int
+    ) -> None:
+        self._bins, self._offsets = bins, offsets
         self.values = upload(np.asarray(start, SCORE))
         self.n_trees = 0
         self._host: np.ndarray | None = np.array(start, SCORE)
@@ -42,7 +42,7 @@ class GpuScores:
 
     def restarted(self, start: float | np.ndarray) -> GpuScores:
         """Scores of the same documents before the first tree."""
-        return GpuScores(self._bins, np.full(len(self.values), start, SCORE), self._room)
+        return GpuScores(self._bins, np.full(len(self.values), start, SCORE), self._offsets, self._room)
 
     def add(self, tree: Tree, leaves: None = None) -> None:
         """Add a tree. All documents walk it: that is faster than to follow the rows of its leaves."""
@@ -78,25 +78,22 @@ class GpuScores:
         """The scores of some documents."""
         return self.all()[rows]
 
-    def top(self, candidates: np.ndarray, offsets: np.ndarray, counts: np.ndarray, last: Any) -> np.ndarray:
-        """See `Scores.top`."""
-        return largest_rows(self.all(), candidates, offsets, counts)
-
     def choose(
         self,
-        candidates: np.ndarray,
-        offsets: np.ndarray,
-        thresholds: np.ndarray,
         lows: np.ndarray,
         highs: np.ndarray,
-        last: Any = None,
+        thresholds: np.ndarray | None = None,
+        last: Choice | None = None,
         *,
+        labels: np.ndarray | None = None,
         lowest: bool = False,
     ) -> Choice:
-        """See `Scores.choose`."""
+        """See `Scores.choose`; on the host, for rules of the user."""
         values = -self.all() if lowest else self.all()
-        is_above = values[candidates] >= np.repeat(thresholds, np.diff(offsets))
-        n_above = np.diff(np.concatenate([[0], np.cumsum(is_above)])[offsets])
-        counts = np.minimum(np.maximum(n_above, lows), highs)
-        rows = largest_rows(values, candidates, offsets, counts)
-        return Choice(rows, starts_of(counts), counts)
+        rows = np.flatnonzero(np.ones(len(values)) if labels is None else np.asarray(labels) == 0).astype(ROW)
+        offsets = np.searchsorted(rows, self._offsets)
+        counts = lows
+        if thresholds is not None:
+            is_above = values[rows] >= np.repeat(thresholds, np.diff(offsets))
+            counts = np.clip(np.diff(np.concatenate([[0], np.cumsum(is_above)])[offsets]), lows, highs)
+        return Choice(largest_rows(values, rows, offsets, counts), starts_of(counts), counts)

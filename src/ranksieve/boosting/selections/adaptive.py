@@ -24,8 +24,7 @@ class NearPositives(Margin):
     """
 
     def __call__(self, view: View) -> np.ndarray:
-        lows, highs = self.bounds(view.negatives)
-        return self._best(view, self._thresholds(view), lows, highs)
+        return self._best(view, *self.bounds(view.negatives), self._thresholds(view))
 
     def bounds(self, negatives: Negatives) -> tuple[np.ndarray, np.ndarray]:
         """The fewest and the most negatives that each query may keep."""
@@ -39,11 +38,11 @@ class NearPositives(Margin):
         lowest = np.minimum.reduceat(scores, offsets[:-1])
         return np.where(np.diff(offsets) > 0, lowest, np.inf) - self.margin
 
-    def _best(self, view: View, thresholds: np.ndarray, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
-        lists, last = view.lists, view.cache.get(self)  # makes this selection faster and does not change it
-        view.cache[self] = view.scores.choose(
-            None, lists.offsets, thresholds, lows, highs, last, labels=view.negatives.marks
-        )  # fmt: skip
+    def _best(
+        self, view: View, lows: np.ndarray, highs: np.ndarray, thresholds: np.ndarray | None = None
+    ) -> np.ndarray:
+        last = view.cache.get(self)  # makes this selection faster and does not change it
+        view.cache[self] = view.scores.choose(lows, highs, thresholds, last, labels=view.negatives.marks)
         return merge_rows(view.negatives.positives, view.cache[self].rows)
 
 
@@ -60,13 +59,12 @@ class ByProgress(NearPositives, Share):
     traits: ClassVar[Traits] = Traits(needs_last_selection=True)
 
     def __call__(self, view: View) -> np.ndarray:
-        lows, highs = self.bounds(view.negatives)
         if view.last is None:
             counts = view.negatives.counts(self.negatives, self.min_negatives)
         else:
             counts = next_counts(*_learned(view, self._thresholds(view)))
-        counts = np.clip(counts, lows, highs)
-        return self._best(view, np.full(len(counts), np.inf), counts, counts)
+        counts = np.clip(counts, *self.bounds(view.negatives))
+        return self._best(view, counts, counts)
 
 
 def next_counts(learned: np.ndarray, selected: np.ndarray) -> np.ndarray:

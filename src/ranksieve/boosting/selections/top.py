@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,12 +23,7 @@ class TopNegatives(Minimum, Share):
 
     def best(self, view: View) -> np.ndarray:
         """The best-scored negatives alone."""
-        negatives = view.negatives
-        counts = negatives.counts(self.negatives, self.min_negatives)
-        last = view.cache.get(self)  # makes this selection faster and does not change it
-        lists = view.lists
-        view.cache[self] = view.scores.top(None, lists.offsets, counts, last, labels=negatives.marks)
-        return view.cache[self]
+        return best_scored(view, self, view.negatives.counts(self.negatives, self.min_negatives))
 
 
 @SELECTIONS.register("top+random")
@@ -70,10 +66,13 @@ class TopAndBottom(Rest, TopNegatives):
     """As `top`, and the lowest-scored share `rest` of each query's negatives (High_Low_Sampl, 2023)."""
 
     def __call__(self, view: View) -> np.ndarray:
-        negatives, key = view.negatives, (self, "lowest")
-        counts = negatives.counts(self.rest, 0)
-        view.cache[key] = view.scores.choose(
-            None, view.lists.offsets, np.full(len(counts), np.inf), counts, counts, view.cache.get(key),
-            labels=negatives.marks, lowest=True,
-        )  # fmt: skip
-        return np.union1d(super().__call__(view), view.cache[key].rows)
+        lowest = best_scored(view, (self, "lowest"), view.negatives.counts(self.rest, 0), lowest=True)
+        return np.union1d(super().__call__(view), lowest)
+
+
+def best_scored(view: View, key: Hashable, counts: np.ndarray, *, lowest: bool = False) -> np.ndarray:
+    """The `counts[q]` best-scored (or lowest-scored) negatives of each query."""
+    last = view.cache.get(key)  # makes this selection faster and does not change it
+    view.cache[key] = view.scores.choose(counts, counts, last=last, labels=view.negatives.marks, lowest=lowest)
+    rows: np.ndarray = view.cache[key].rows
+    return rows
