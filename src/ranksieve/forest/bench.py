@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -154,22 +155,13 @@ def onnx_peer(path: Path, n_features: int, threads: int) -> Predict:
     from onnxmltools.convert.common.data_types import FloatTensorType
 
     given = [("input", FloatTensorType([None, n_features]))]
-    booster = lightgbm.Booster(model_file=str(path))
-    booster.params["objective"] = "regression"  # the converter does not support ranking; the trees are the same
-    converted = onnxmltools.convert_lightgbm(_as_regression(booster), initial_types=given, zipmap=False)
+    # the converter does not support ranking; the trees are the same
+    text = re.sub("^objective=.*", "objective=regression", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    converted = onnxmltools.convert_lightgbm(lightgbm.Booster(model_str=text), initial_types=given, zipmap=False)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(converted.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return lambda X: session.run(None, {"input": X})[0]
-
-
-def _as_regression(booster: Any) -> Any:
-    """The same trees with an objective that every converter supports."""
-    import lightgbm
-
-    lines = booster.model_to_string().splitlines()
-    lines = ["objective=regression" if line.startswith("objective=") else line for line in lines]
-    return lightgbm.Booster(model_str="\n".join(lines))
 
 
 def treelite_peer(path: Path, n_features: int, threads: int) -> Predict:

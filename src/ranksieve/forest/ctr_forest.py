@@ -18,7 +18,7 @@ from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.forest.formats.nodes import reading
-from ranksieve.forest.json_model import kind_of, parse_model, write_model
+from ranksieve.forest.json_model import parse_model, write_model
 from ranksieve.forest.matrix import matrices
 from ranksieve.forest.model import TrainedModel
 from ranksieve.forest.scorer import in_user_order
@@ -53,14 +53,9 @@ class CtrForest(TrainedModel):
         return [" × ".join(self.feature_names[one] for one in features) for features in found if len(features) > 1]
 
     def predict(
-        self,
-        X: Any,
-        *,
-        trees: int | None = None,
-        threads: int | None = None,
-        dtype: Any = SCORE,
+        self, X: Any, *, trees: int | None = None, threads: int | None = None, dtype: Any = SCORE,
         contributions: bool = False,
-    ) -> np.ndarray:
+    ) -> np.ndarray:  # fmt: skip
         """Scores of documents, or contributions of their features, as `Forest.predict`.
 
         What a combination of features contributes is divided equally among them. CatBoost divides it among those that
@@ -157,11 +152,6 @@ def trees_of(model: Any) -> Forest | CtrForest:
     """A model, or the model of a fitted estimator, if it has trees on features; others are refused."""
     trees = getattr(model, "model_", model)
     return trees if isinstance(trees, CtrForest) else forest_of(model)
-
-
-def is_ctr_forest(content: bytes) -> bool:
-    """Whether the content of a file is such a model."""
-    return kind_of(content) == KIND
 
 
 def read_ctr_forest(content: bytes, source: str) -> CtrForest:

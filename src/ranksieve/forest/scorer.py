@@ -56,16 +56,12 @@ class Scorer:
         forest, (_, _, column, cut) = self._forest, self._columns
         a, b = forest.split_offsets[[first, last]]
         c, d = forest.leaf_offsets[[first, last]]
+        goes_left = forest.category_tests.goes_left if forest.has_categories else None
         return compile_binned(
             column[a:b], cut[a:b], forest.left[a:b], forest.right[a:b], forest.default_left[a:b],
             forest.scaled_leaf_values()[c:d], forest.split_offsets[first : last + 1] - a,
-            forest.leaf_offsets[first : last + 1] - c, self._goes_left,
+            forest.leaf_offsets[first : last + 1] - c, goes_left,
         )  # fmt: skip
-
-    @cached_property
-    def _goes_left(self) -> np.ndarray | None:
-        forest = self._forest
-        return forest.category_tests.goes_left if forest.has_categories else None
 
     def predict(
         self, X: Any, *, trees: int | None = None, threads: int | None = None, dtype: Any = SCORE
@@ -92,7 +88,9 @@ class Scorer:
         elif n_trees < self._forest.n_trees:
             self._first(n_trees)._add(matrix, n_trees, threads, scores)
         else:
-            self._add_blocks(matrix, threads, scores)
+            columns, exact = self._columns_for(matrix)
+            with using_threads(threads):
+                quantize.add_raw(*matrix[:4], columns, exact, self._compiled, matrix.n_docs, scores)
 
     def _for_walks(self, matrix: Matrix) -> Matrix:
         """Documents for `_walks`: with a column for each test of a set of categories, where there are any."""
@@ -107,11 +105,6 @@ class Scorer:
         size = max(1, WALK_CELLS // self._forest.as_numerical.n_features)
         for start in range(0, matrix.n_docs, size):
             yield start, self._for_walks(flat(matrix.rows[start : start + size]))
-
-    def _add_blocks(self, matrix: Matrix, threads: int | None, scores: np.ndarray) -> None:
-        columns, exact = self._columns_for(matrix)
-        with using_threads(threads):
-            quantize.add_raw(*matrix[:4], columns, exact, self._compiled, matrix.n_docs, scores)
 
     def _columns_for(self, matrix: Matrix) -> tuple[Any, bool]:
         single, double, _, _ = self._columns

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,37 +23,17 @@ from ranksieve.forest.summary import Summary, tree_summary
 from ranksieve.text_formats import counted
 
 
-class Link(Protocol):
-    """How sums of leaves become probabilities, and these an expected grade; arrays are outputs × documents."""
+class Multinomial:
+    """One output per grade, its probability (Li, Burges, Wu 2007). Arrays are outputs × documents."""
 
-    objective: str  # LightGBM's name of it
+    objective = "multiclass"  # LightGBM's name of it
 
     def targets(self, labels: np.ndarray, grades: np.ndarray) -> np.ndarray:
         """The target of each output for each document: 0 or 1."""
-        ...
-
-    def initial_sums(self, means: np.ndarray) -> np.ndarray:
-        """The sums before the first tree: their probabilities are the means of the targets."""
-        ...
-
-    def probabilities(self, sums: np.ndarray) -> np.ndarray: ...
-
-    def curvature(self, n_outputs: int) -> float:
-        """Factor of p(1 - p) in the second derivative."""
-        ...
-
-    def expected(self, probabilities: np.ndarray, grades: np.ndarray) -> np.ndarray: ...
-
-
-class Multinomial:
-    """One output per grade, its probability (Li, Burges, Wu 2007)."""
-
-    objective = "multiclass"
-
-    def targets(self, labels: np.ndarray, grades: np.ndarray) -> np.ndarray:
         return labels[None, :] == grades[:, None]
 
     def initial_sums(self, means: np.ndarray) -> np.ndarray:
+        """The sums of leaves before the first tree: their probabilities are the means of the targets."""
         return np.log(means)
 
     def probabilities(self, sums: np.ndarray) -> np.ndarray:
@@ -61,9 +41,11 @@ class Multinomial:
         return powers / powers.sum(axis=0)
 
     def curvature(self, n_outputs: int) -> float:
+        """Factor of p(1 - p) in the second derivative."""
         return n_outputs / (n_outputs - 1)  # the outputs share one degree of freedom (Friedman 2001)
 
     def expected(self, probabilities: np.ndarray, grades: np.ndarray) -> np.ndarray:
+        """The expected grade of each document."""
         return _weighted_sum(probabilities, grades, 0.0)
 
 
@@ -90,6 +72,7 @@ class Cumulative:
 
 MOST_CLASSES = 1000  # of a model without trees: a small file must not make a large one
 HEADER = 1000  # bytes of a LightGBM text model that contain its objective
+Link = Multinomial | Cumulative
 LINKS: dict[str, Link] = {"multinomial": Multinomial(), "cumulative": Cumulative()}
 
 

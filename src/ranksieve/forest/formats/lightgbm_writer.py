@@ -46,7 +46,7 @@ def to_text(
     check_sets(forest, "LightGBM sends them right")
     trees = _tree_texts(forest, values)
     options = f" num_class:{classes}" + " sigmoid:1" * (objective == "multiclassova")
-    objective = _objective(forest) if objective is None else objective + options
+    objective = objective_name(forest) if objective is None else objective + options
     header = {
         "version": "v4",
         "num_class": str(classes),
@@ -188,7 +188,7 @@ def is_regression(forest: Forest) -> bool:
     return isinstance(params, Mapping) and str(params.get("objective")) in SQUARED_ERRORS
 
 
-def _objective(forest: Forest) -> str:
+def objective_name(forest: Forest) -> str:
     """LightGBM's objective; for both, the prediction is the plain sum of leaves."""
     return "regression" if is_regression(forest) else "lambdarank"
 

@@ -12,7 +12,8 @@ from ranksieve.data.compression import FORMATS as COMPRESSIONS
 from ranksieve.data.csv import is_csv_text
 from ranksieve.errors import ModelError, ParameterError, check_choice, param
 from ranksieve.files import atomic_path
-from ranksieve.forest.ctr_forest import CtrForest, is_ctr_forest, read_ctr_forest
+from ranksieve.forest.ctr_forest import KIND as CTR
+from ranksieve.forest.ctr_forest import CtrForest, read_ctr_forest
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.formats import catboost, xgboost
 from ranksieve.forest.formats.c_source import to_c
@@ -24,6 +25,7 @@ from ranksieve.forest.formats.solr import to_solr
 from ranksieve.forest.formats.vespa import to_vespa
 from ranksieve.forest.formats.writing import MISSING, Options, with_missing_as_zero
 from ranksieve.forest.formats.xml_models import TREES, read_quickrank, read_ranklib, to_quickrank, to_ranklib
+from ranksieve.forest.json_model import kind_of
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def load_forest(path: str | os.PathLike[str], *, n_features: int | None = None) 
     ranksieve.errors.ModelError: no-such-model.txt: cannot be read (No such file or directory); check the path
     """
     content = read_content(path)
-    forest = read_ctr_forest(content, str(path)) if is_ctr_forest(content) else read(content, str(path), n_features)
+    forest = read_ctr_forest(content, str(path)) if kind_of(content) == CTR else read(content, str(path), n_features)
     if isinstance(forest, CtrForest):
         raise ModelError(f"{path}: {forest.not_a_forest()}")
     return forest

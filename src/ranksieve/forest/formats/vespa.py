@@ -20,7 +20,7 @@ import numpy as np
 from ranksieve.errors import ModelError
 from ranksieve.forest.float32 import above_single
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.lightgbm_writer import category_numbers, check_sets, internal, is_regression
+from ranksieve.forest.formats.lightgbm_writer import category_numbers, check_sets, internal, objective_name
 from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing, check_names, nested, single_values
 from ranksieve.forest.structure import checked_values
 
@@ -47,7 +47,7 @@ def to_vespa(forest: Forest, options: Options = DEFAULT) -> str:
         "num_tree_per_iteration": 1,
         "label_index": 0,
         "max_feature_idx": forest.n_features - 1,
-        "objective": "regression" if is_regression(forest) else "lambdarank",
+        "objective": objective_name(forest),
         "average_output": False,
         "feature_names": names,
         "monotone_constraints": [],
