@@ -14,7 +14,7 @@ import numpy as np
 
 from ranksieve.boosting.disk_scores import new_scores
 from ranksieve.boosting.grower import Leaves
-from ranksieve.boosting.loop import State, StepSize
+from ranksieve.boosting.loop import StepSize
 from ranksieve.boosting.training_rows import TrainingLists, TrainingRows, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
@@ -142,10 +142,4 @@ def training_scores(data: Binned, params: Params, start: float | np.ndarray) -> 
 
 def bagged_step(step_size: StepSize, n: int) -> StepSize:
     """The step of a tree in the mean of n forests."""
-    if n == 1:
-        return step_size
-
-    def share(tree: Tree, leaves: Leaves | None, state: State) -> float:
-        return step_size(tree, leaves, state) / n
-
-    return share
+    return lambda tree, leaves, state: step_size(tree, leaves, state) / n

@@ -14,7 +14,6 @@ import numpy as np
 from ranksieve.boosting.disk_scores import new_scores
 from ranksieve.boosting.loop import Rounds, State
 from ranksieve.boosting.scores import Choice, Scores
-from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.lists import Lists
@@ -125,7 +124,7 @@ class ValidationSet:
     _best: Choice | None = None
     _kept: tuple[int, np.ndarray] | None = None  # a number of trees, and the scores under them
 
-    def measure(self, state: State[Any], metric: Metric) -> float:
+    def measure(self, state: State, metric: Metric) -> float:
         return defined_mean(self.per_query(state.trees, metric), self.weights, metric, self.name)
 
     @property
@@ -215,7 +214,7 @@ class SelectionCounter:
         self.counts, self.n_trees, self.n_rows = np.zeros(lists.n_docs, np.int32), 0, 0
         self._row_fraction = row_fraction
 
-    def __call__(self, state: State[TrainingRows]) -> None:
+    def __call__(self, state: State) -> None:
         rows = state.rows.rows
         sizes = np.diff(state.rows.offsets)
         self.n_rows += int((sizes if self._row_fraction == 1.0 else share_of(sizes, self._row_fraction)).sum())

@@ -86,62 +86,91 @@ class Checkpointer:
 
     def __init__(self, options: CheckpointOptions, data: Binned, params: Params, mark: dict[str, Any]) -> None:
         assert options.folder is not None
-        folder = self._folder = Path(options.folder)
+        folder = Path(options.folder)
+        self._path = folder / FILE
         self._data, self._params, self._mark = data, params, mark
         self._every, self._seconds = options.every, 60.0 * options.minutes
         self._saved = time.monotonic()
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise DataError(f"{folder}: cannot be made ({error.strerror}); choose another checkpoint folder") from error
 
     def refuse_to_overwrite(self) -> None:
-        if (self._folder / FILE).exists():
+        if self._path.exists():
             raise ParameterError(
-                f"{self._folder} holds a checkpoint; ", param("resume"), " continues from it; to start anew, delete it "
-                "or choose another folder",
+                f"{self._path.parent} holds a checkpoint; ", param("resume"), " continues from it; to start anew, "
+                "delete it or choose another folder",
             )  # fmt: skip
 
-    def load(self, state: State[Any]) -> State[Any]:
-        return load_checkpoint(self._folder, state, self._data, self._params, self._mark)
-
-    def __call__(self, state: State[Any]) -> None:
+    def __call__(self, state: State) -> None:
         n_trees = len(state.trees)
         late = time.monotonic() - self._saved > self._seconds
         if n_trees % self._every == 0 or late or state.stopped or n_trees == self._params.all_trees:
             self.save(state)
             self._saved = time.monotonic()
 
-    def save(self, state: State[Any]) -> None:
-        save_checkpoint(self._folder, state, self._data, self._mark)
+    def save(self, state: State) -> None:
+        """Write the state."""
+        forest = to_forest(state.trees, self._data.binning, self._data.feature_names, {})
+        meta = {"fingerprint": self._mark, "history": state.history, "seconds": state.seconds, "steps": state.steps}
+        kept = state.rows.members if isinstance(state.rows, BaggedRows) else (state.rows,)
+        with atomic_path(self._path) as path, open(path, "wb") as file:
+            np.savez(
+                file,
+                model=np.frombuffer(to_text(forest).encode(), np.uint8),
+                meta=np.frombuffer(json.dumps(meta).encode(), np.uint8),
+                biases=np.array(state.biases, np.float64),
+                **{f"{name}{number}": array for number, rows in enumerate(kept)
+                   for name, array in _arrays_of(rows).items()},
+            )  # fmt: skip
+
+    def load(self, state: State) -> State:
+        """`state` moved on to the checkpoint; unchanged where there is none yet."""
+        path, data, mark = self._path, self._data, self._mark
+        if not path.exists():
+            return state
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+                if (damaged := archive.zip.testzip()) is not None:  # else a damaged header could declare a huge array
+                    raise ValueError(f"{damaged} does not have its checksum")
+                meta = json.loads(archive["meta"].tobytes())
+                different = [name for name in mark if meta["fingerprint"].get(name) != mark[name]]
+                _check_progress(meta)
+                model = archive["model"].tobytes().decode()
+                if not different:  # else its rows may not be among those of the data
+                    n_members = len(state.rows.members) if isinstance(state.rows, BaggedRows) else 1
+                    selected = [_selected(archive, data.lists.n_docs, number) for number in range(n_members)]
+                    biases = _biases(archive, len(meta["seconds"]))
+        except UNREADABLE as error:
+            raise ModelError(f"{path}: not a checkpoint ({error}); delete it to start anew") from error
+        if different:
+            if "training data" in different:
+                different = [name for name in different if name != "init"]  # which are scores of the data
+            raise ModelError(
+                f"{path}: made with another {' and '.join(different)}; resume with the same data and parameters, "
+                "or choose another checkpoint folder"
+            )
+        try:
+            state.trees = to_trees(from_text(model, source=str(path)), data.binning)
+        except RanksieveError as error:
+            raise ModelError(f"{path}: damaged ({error}); delete it to start anew") from error
+        if len(state.trees) > self._params.all_trees:
+            raise ModelError(f"{path}: has {len(state.trees)} trees already; ask for at least as many, or start anew")
+        for tree in state.trees:
+            state.scores.add(tree)
+        members = tuple(TrainingRows.of(data.lists, one) for one in selected)
+        state.rows = BaggedRows(members) if isinstance(state.rows, BaggedRows) else members[0]
+        state.history, state.seconds, state.steps = meta["history"], meta["seconds"], meta["steps"]
+        state.biases = biases
+        return state
 
 
-def finished(state: State[Any]) -> State[Any]:
+def finished(state: State) -> State:
     """The trees that were measured, where a run ends in the middle of one."""
     n = state.drop_unmeasured()
     rows = state.previous_rows if len(state.trees) > n else state.rows
     return replace(state, trees=state.trees[:n], steps=state.steps[:n], rows=rows, biases=state.biases[: n + 1])
-
-
-def save_checkpoint(folder: Path, state: State[Any], data: Binned, mark: dict[str, Any]) -> None:
-    """Write the state; `mark` is the run's fingerprint."""
-    forest = to_forest(state.trees, data.binning, data.feature_names, {})
-    meta = {"fingerprint": mark, "history": state.history, "seconds": state.seconds, "steps": state.steps}
-    kept = state.rows.members if isinstance(state.rows, BaggedRows) else (state.rows,)
-    with atomic_path(folder / FILE) as path, open(path, "wb") as file:
-        np.savez(
-            file,
-            model=np.frombuffer(to_text(forest).encode(), np.uint8),
-            meta=np.frombuffer(json.dumps(meta).encode(), np.uint8),
-            biases=np.array(state.biases, np.float64),
-            **{f"{name}{_suffix(number)}": array for number, rows in enumerate(kept)
-               for name, array in _arrays_of(rows).items()},
-        )  # fmt: skip
-
-
-def _suffix(number: int) -> str:
-    """What the names of arrays end in, for each forest of a bag."""
-    return str(number) if number else ""
 
 
 def _arrays_of(rows: TrainingRows) -> dict[str, Any]:
@@ -155,22 +184,23 @@ def _arrays_of(rows: TrainingRows) -> dict[str, Any]:
     }
 
 
-def _selected(archive: Any, n_docs: int, end: str) -> np.ndarray | Selected | None:
-    if archive[f"everything{end}"]:
+def _selected(archive: Any, n_docs: int, number: int) -> np.ndarray | Selected | None:
+    """The training rows of a forest of a bag; of the only one, number 0."""
+    if archive[f"everything{number}"]:
         return None
-    rows, weights, full_lists = archive[f"rows{end}"], archive[f"weights{end}"], bool(archive[f"full_lists{end}"])
+    rows, weights, full_lists = (archive[f"{name}{number}"] for name in ("rows", "weights", "full_lists"))
     if rows.dtype.kind not in "iu" or rows.ndim != 1 or (len(rows) and not 0 <= rows.min() <= rows.max() < n_docs):
         raise ValueError(f"its rows are not among the {n_docs} of the data")
     if weights.dtype.kind != "f" or weights.shape not in ((0,), rows.shape):
         raise ValueError("its weights do not fit its rows")
     if not len(weights) and not full_lists:
         return rows
-    return Selected(rows, weights if len(weights) else None, full_lists)
+    return Selected(rows, weights if len(weights) else None, bool(full_lists))
 
 
 def _biases(archive: Any, n_trees: int) -> list[np.ndarray]:
-    """Biases of positions at the start and after each tree; none where they are not learned, or in older files."""
-    biases = archive["biases"] if "biases" in archive else np.empty(0)
+    """Biases of positions at the start and after each tree; none where they are not learned."""
+    biases = archive["biases"]
     if biases.dtype.kind != "f" or not np.isfinite(biases).all() or (len(biases) and biases.ndim != 2):
         raise ValueError("its biases of positions are not numbers")
     if len(biases) not in (0, n_trees + 1):
@@ -186,44 +216,3 @@ def _check_progress(meta: dict[str, Any]) -> None:
             raise TypeError("its history does not hold numbers")
     if any(len(values) != len(meta["seconds"]) for values in curves):
         raise ValueError("its history does not have one number per tree")
-
-
-def load_checkpoint(folder: Path, state: State[Any], data: Binned, params: Params, mark: dict[str, Any]) -> State[Any]:
-    """`state` moved on to the checkpoint in `folder`; unchanged where there is none yet."""
-    path = folder / FILE
-    if not path.exists():
-        return state
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            if (damaged := archive.zip.testzip()) is not None:  # else a damaged header could declare a huge array
-                raise ValueError(f"{damaged} does not have its checksum")
-            meta = json.loads(archive["meta"].tobytes())
-            different = [name for name in mark if meta["fingerprint"].get(name) != mark[name]]
-            _check_progress(meta)
-            model = archive["model"].tobytes().decode()
-            if not different:  # else its rows may not be among those of the data
-                n_members = len(state.rows.members) if isinstance(state.rows, BaggedRows) else 1
-                selected = [_selected(archive, data.lists.n_docs, _suffix(number)) for number in range(n_members)]
-                biases = _biases(archive, len(meta["seconds"]))
-    except UNREADABLE as error:
-        raise ModelError(f"{path}: not a checkpoint ({error}); delete it to start anew") from error
-    if different:
-        if "training data" in different:
-            different = [name for name in different if name != "init"]  # which are scores of the data
-        raise ModelError(
-            f"{path}: made with another {' and '.join(different)}; resume with the same data and parameters, "
-            "or choose another checkpoint folder"
-        )
-    try:
-        state.trees = to_trees(from_text(model, source=str(path)), data.binning)
-    except RanksieveError as error:
-        raise ModelError(f"{path}: damaged ({error}); delete it to start anew") from error
-    if len(state.trees) > params.all_trees:
-        raise ModelError(f"{path}: has {len(state.trees)} trees already; ask for at least as many, or start anew")
-    for tree in state.trees:
-        state.scores.add(tree)
-    members = tuple(TrainingRows.of(data.lists, one) for one in selected)
-    state.rows = BaggedRows(members) if isinstance(state.rows, BaggedRows) else members[0]
-    state.history, state.seconds, state.steps = meta["history"], meta["seconds"], meta["steps"]
-    state.biases = biases
-    return state

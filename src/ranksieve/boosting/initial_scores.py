@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -30,40 +30,25 @@ from ranksieve.text_formats import some_of
 TRAIN = "train"  # the name of the training set among the sets that have scores
 
 
-class Base(Protocol):
-    """Where boosting starts, and how the new trees and the start become one model."""
-
-    ranks: bool  # whether the initial scores differ within a query
-
-    def scores(self, name: str, given: Any, binned: Binned) -> np.ndarray:
-        """Scores of a set in the order of its lists; `given` is what the user gave for it."""
-        ...
-
-    def join(self, forest: Forest) -> Forest | Blend:
-        """The model whose scores are the start's plus those of the new trees."""
-        ...
-
-    def describe(self) -> dict[str, Any]:
-        """What a model file stores about the start."""
-        ...
-
-
 @dataclass(frozen=True)
 class Constant:
     """The same score for every document; the first tree takes it up."""
 
     value: float
-    ranks = False
+    ranks = False  # whether the initial scores differ within a query
 
     def scores(self, name: str, given: Any, binned: Binned) -> np.ndarray:
+        """Scores of a set in the order of its lists; `given` is what the user gave for it."""
         return np.full(binned.lists.n_docs, self.value)
 
     def join(self, forest: Forest) -> Forest:
+        """The model whose scores are the initial ones plus those of the new trees."""
         values = forest.leaf_values.copy()
         values[: forest.leaf_offsets[1] if forest.n_trees else 0] += self.value
         return replace(forest, leaf_values=values)
 
     def describe(self) -> dict[str, Any]:
+        """What a model file stores about the initial scores."""
         return {}
 
 
@@ -131,6 +116,9 @@ class ScoresBase:
 
     def describe(self) -> dict[str, Any]:
         return {"scores": list(self.arrays)}
+
+
+Base = Constant | ModelBase | ScoresBase
 
 
 def make_base(init: Any, constant: float, train_set: Binned, given: Any) -> Base:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,11 +12,6 @@ from ranksieve.boosting.grower import Leaves
 from ranksieve.boosting.tree import Tree
 
 GROWING = 1  # separates the random numbers of growing a tree from those of its selection
-
-Rows = TypeVar("Rows")  # the selected rows: `TrainingRows`, or those on workers
-Target = TypeVar("Target")  # what a tree is fitted to: `TreeTarget`, or sums on workers
-Computed = TypeVar("Computed", covariant=True)
-Fitted = TypeVar("Fitted", contravariant=True)
 
 
 class BoostedScores(Protocol):
@@ -47,15 +42,15 @@ class Rounds:
 
 
 @dataclass
-class State(Rounds, Generic[Rows]):
-    """What the loop has made so far; a checkpoint is this."""
+class State(Rounds):
+    """What the loop has made so far; a checkpoint is this. `rows` are `TrainingRows`, or those on workers or a GPU."""
 
     trees: list[Tree]
     scores: BoostedScores
-    rows: Rows
+    rows: Any
     steps: list[float] = field(default_factory=list)  # the step size of each tree
     biases: list[np.ndarray] = field(default_factory=list)  # of positions: at the start, and after each tree
-    previous_rows: Rows | None = None  # of the tree before the last, for runs that end while the last is measured
+    previous_rows: Any = None  # of the tree before the last, for runs that end while the last is measured
 
     @property
     def step(self) -> int:
@@ -63,42 +58,42 @@ class State(Rounds, Generic[Rows]):
         return len(self.trees)
 
 
-class RowSource(Protocol[Rows, Computed]):
-    """Selects training rows and computes their gradients; `TrainingLists` on this machine."""
+class RowSource(Protocol):
+    """Selects training rows and computes what a tree is fitted to; `TrainingLists` on this machine."""
 
-    def select_rows(self, last: Rows, scores: Any, step: int, rng: np.random.Generator) -> Rows: ...
+    def select_rows(self, last: Any, scores: Any, step: int, rng: np.random.Generator) -> Any: ...
 
-    def gradients(self, rows: Rows, scores: Any, step: int, rng: np.random.Generator) -> Computed: ...
+    def gradients(self, rows: Any, scores: Any, step: int, rng: np.random.Generator) -> Any: ...
 
 
-class TreeGrower(Protocol[Fitted]):
-    """Fits a tree to a target; also returns the leaf of each training row, if known."""
+class TreeGrower(Protocol):
+    """Fits a tree to gradients; also returns the leaf of each training row, if known."""
 
-    def grow(self, target: Fitted, rng: np.random.Generator) -> tuple[Tree, Leaves | None]: ...
+    def grow(self, target: Any, rng: np.random.Generator) -> tuple[Tree, Leaves | None]: ...
 
 
 StepSize = Callable[[Tree, "Leaves | None", State], float]
-LearnBiases = Callable[[State[Any], Any], None]  # from the target of the last tree
+LearnBiases = Callable[[State, Any], None]  # from the target of the last tree
 
 
 @dataclass(frozen=True)
-class Parts(Generic[Rows, Target]):
+class Parts:
     """The parts of the loop that make an algorithm."""
 
-    lists: RowSource[Rows, Target]
-    grower: TreeGrower[Target]
+    lists: RowSource
+    grower: TreeGrower
     step_size: StepSize
     learn_biases: LearnBiases | None = None  # of positions, where labels are clicks
 
 
 def boost(
-    parts: Parts[Rows, Target],
-    state: State[Rows],
+    parts: Parts,
+    state: State,
     *,
     n_trees: int,
     seed: int,
-    callbacks: Sequence[Callable[[State[Rows]], None]] = (),
-) -> State[Rows]:
+    callbacks: Sequence[Callable[[State], None]] = (),
+) -> State:
     """Grow trees until there are `n_trees` or a callback sets `state.stopped`.
 
     The scores start at `state.scores`: zero, or those of a base model. Randomness depends on (seed, step) alone, so a

@@ -47,7 +47,7 @@ class PositionBiases:
         rate = params.position_rate * params.learning_rate
         return cls(lists, n_positions, rate, params.position_l2, given) if n_positions and (rate or given) else None
 
-    def begin(self, state: State[Any], init: Any) -> None:
+    def begin(self, state: State, init: Any) -> None:
         """Start at the biases given, else at those of the model that boosting starts from, else at 0."""
         first = np.zeros(self.n_positions)
         known = (0.0, *self.given) if self.given else getattr(init, "info", {}).get(INFO, ())
@@ -57,12 +57,12 @@ class PositionBiases:
         state.biases = [first]
         self.lists.set_biases(first)
 
-    def resume(self, state: State[Any]) -> None:
+    def resume(self, state: State) -> None:
         """Continue with the biases of a checkpoint."""
         for biases in state.biases[1:]:
             self.lists.set_biases(biases)
 
-    def __call__(self, state: State[Any], target: Any) -> None:
+    def __call__(self, state: State, target: Any) -> None:
         """Add the biases for the next tree to the state; `target` has the gradients of the last one."""
         grad, hess, count = totals(target.position_sums)
         last = state.biases[-1]

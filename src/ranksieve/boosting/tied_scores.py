@@ -47,12 +47,8 @@ def warn_of_ties(valid: ForestValidation, trees: Sequence[Tree], metric: Metric)
     orders = [metric, replace(metric, ties="mean"), replace(metric, ties="worst")]
     try:
         values = valid.measure_again(trees, orders)
-    except (
-        ClusterError,
-        DataError,
-        MemoryError,
-    ):  # the model is finished: lost workers or memory must not take it away
-        return
+    except (ClusterError, DataError, MemoryError):
+        return  # the model is finished: lost workers or memory must not take it away
     ordered, average, worst = (mean(one, valid.weights) for one in values)
     if ordered - worst > TOLERATED * ordered and _is_significant(values[0], values[1]):
         _warn(f"{valid.name}: {metric}", ordered, average, worst, with_ties(str(metric), "mean"))

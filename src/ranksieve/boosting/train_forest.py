@@ -106,8 +106,8 @@ class BoostingRun:
     job: TrainingJob
     data: Binned
     base: Base
-    parts: Parts[Any, Any]
-    state: State[Any]
+    parts: Parts
+    state: State
     valid_sets: Sequence[ForestValidation]
     fingerprint: Callable[[], dict[str, Any]]
     sizes: Mapping[str, Any]
@@ -122,7 +122,7 @@ class BoostingRun:
             self.biases.begin(self.state, getattr(self.base, "model", None))
         if self.base.ranks:
             monitor.measure_base(self.state)
-        after_tree: list[Callable[[State[Any]], None]] = [monitor]
+        after_tree: list[Callable[[State], None]] = [monitor]
         warns_of_ties = self.job.warns_of_ties and self.valid_sets and depends_on_input_order(monitor.metric)
         if warns_of_ties and params.early_stopping:
             after_tree.append(BestScores(self.valid_sets[0], monitor))

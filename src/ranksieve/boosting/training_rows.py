@@ -128,7 +128,7 @@ class View:
 
     `lists` are the training lists, `scores` the current scores (`scores.all()`, `scores.at(rows)`), `step` the number
     of trees so far, `rng` a generator that depends on the seed and the step alone, and `last` the rows selected before
-    (None: all). On a cluster each worker has a `portion` of the lists.
+    (None: all). On a cluster the lists are those of one worker.
     """
 
     training: TrainingLists
@@ -140,10 +140,6 @@ class View:
     @property
     def lists(self) -> Lists:
         return self.training.lists
-
-    @property
-    def portion(self) -> Portion:
-        return self.training.portion
 
     @property
     def negatives(self) -> Negatives:

@@ -32,7 +32,7 @@ class RandomNegatives(Minimum, Share):
 
     def __call__(self, view: View) -> np.ndarray:
         counts = view.negatives.counts(self.negatives, self.min_negatives)
-        drawn = view.negatives.draw(counts, view.rng, first_query=view.portion.first_query)
+        drawn = view.negatives.draw(counts, view.rng, first_query=view.training.portion.first_query)
         return merge_rows(view.negatives.positives, drawn)
 
 
@@ -42,7 +42,7 @@ class RandomRows(Share, Periodic):
     """A new random share `negatives` of all rows; queries and labels are ignored. SGB (Friedman 2002)."""
 
     def __call__(self, view: View) -> np.ndarray:
-        first, n_here = view.portion.first_row, view.lists.n_docs
-        n = view.portion.n_docs or n_here
+        first, n_here = view.training.portion.first_row, view.lists.n_docs
+        n = view.training.portion.n_docs or n_here
         rows = np.sort(view.rng.choice(n, share_of(n, self.negatives), replace=False))
         return (rows[slice(*np.searchsorted(rows, [first, first + n_here]))] - first).astype(ROW)

@@ -36,7 +36,7 @@ class TopAndRandom(Rest, TopNegatives):
         counts = negatives.counts(self.negatives, self.min_negatives)
         n_others = np.diff(negatives.offsets) - counts
         n_drawn = np.minimum(negatives.counts(self.rest, 0), n_others)
-        drawn = draw_places(n_others, n_drawn, view.rng, first_query=view.portion.first_query)
+        drawn = draw_places(n_others, n_drawn, view.rng, first_query=view.training.portion.first_query)
         places = negatives.places_of(best) - np.repeat(negatives.offsets[:-1], counts)
         others = [
             start + skip(places_drawn, taken)
