@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numba import cuda
 
 import ranksieve as rs
 from ranksieve.boosting.gpu.grower import GpuGrower
@@ -249,10 +250,11 @@ def main() -> None:
     parser.add_argument("--more-trees", type=int, default=30)
     parser.add_argument("--bugs", help="Parquet file with lists of bug reports")
     options = parser.parse_args()
-    device.check_available()
+    device.is_chosen("cuda")
+    name = cuda.get_current_device().name
     small = binned_lists(40, 1)
     check_tree(small)
-    rows: list[dict] = [{"gpu": device.name()}]
+    rows: list[dict] = [{"gpu": name.decode() if isinstance(name, bytes) else name}]
 
     def keep(row: dict) -> None:
         rows.append(row)

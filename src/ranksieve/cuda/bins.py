@@ -19,7 +19,7 @@ from ranksieve.cuda.device import (
     download,
     empty,
     kernel,
-    n_multiprocessors,
+    n_blocks,
     overwrite,
     pin,
     upload,
@@ -46,7 +46,7 @@ class DeviceBins:
 
     def gather(self, rows: Any, space: Any) -> None:
         """Copy the groups of some rows, given on the device, to a `TreeSpace`."""
-        blocks = 1 if SIMULATED else 2 * n_multiprocessors()
+        blocks = n_blocks(2)
         gather_rows[(blocks, self.n_groups), 32 if SIMULATED else 256](
             self.words.view(np.uint64), self.n_rows, rows, space.n_rows_there, space.rows.words.view(np.uint64),
             space.room, space.numbers,

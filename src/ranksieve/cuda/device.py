@@ -43,31 +43,22 @@ def missing() -> str | None:
     return None
 
 
-def check_available() -> None:
-    """Refuse to go on without a GPU."""
-    reason = missing()
-    if reason is not None:
-        raise DeviceError(
-            param("device", "cuda"), f" cannot be used: {reason}; or use ", param("device", "auto"), " or cpu"
-        )
-
-
 def is_chosen(device: str) -> bool:
     """Whether a GPU is to be used: "cuda", or "auto" where there is one; refuses what is not there."""
     if device == "cpu" or (device == "auto" and not is_available()):
         return False
     if device not in ("cuda", "auto"):
         raise ParameterError(param("device"), f" is {device!r}; expected cpu, cuda or auto")
-    check_available()
+    if (reason := missing()) is not None:
+        raise DeviceError(
+            param("device", "cuda"), f" cannot be used: {reason}; or use ", param("device", "auto"), " or cpu"
+        )
     return True
 
 
-def name() -> str:
-    """The name of the GPU."""
-    if SIMULATED:
-        return "simulator"
-    found = cuda.get_current_device().name
-    return found.decode() if isinstance(found, bytes) else str(found)
+def n_blocks(per_multiprocessor: int) -> int:
+    """Blocks of a launch, so many for each multiprocessor; one in the simulator."""
+    return 1 if SIMULATED else per_multiprocessor * n_multiprocessors()
 
 
 def n_multiprocessors() -> int:
@@ -113,7 +104,7 @@ class Kernel:
 
     def __getitem__(self, size: tuple[Any, ...]) -> Callable[..., None]:
         shared = size[2] if len(size) > 2 else self._shared
-        launch = self._kernel[size[0], size[1], 0 if SIMULATED else stream(), shared]
+        launch = self._kernel[size[0], size[1], stream(), shared]
         return launch if SIMULATED else lambda *args: self._run(launch, args, shared)
 
     def _run(self, launch: Callable[..., None], args: tuple[Any, ...], shared: int) -> None:
@@ -182,8 +173,8 @@ def _streams() -> _Streams:
 
 
 def stream() -> Any:
-    """The stream of the work that is launched now."""
-    return _streams().now
+    """The stream of the work that is launched now; the simulator has only 0."""
+    return 0 if SIMULATED else _streams().now
 
 
 @contextmanager
@@ -317,23 +308,23 @@ def upload(array: np.ndarray) -> Any:
     array = np.ascontiguousarray(array)
     if not array.size:
         return empty(1, array.dtype)
-    return cuda.to_device(array, stream=0 if SIMULATED else stream())
+    return cuda.to_device(array, stream=stream())
 
 
 def empty(shape: Any, dtype: Any) -> Any:
     """An array on the device, its contents undefined; one element where there would be none."""
     shape = shape if isinstance(shape, tuple) else (int(shape),)
-    return cuda.device_array(tuple(max(int(n), 1) for n in shape), dtype, stream=0 if SIMULATED else stream())
+    return cuda.device_array(tuple(max(int(n), 1) for n in shape), dtype, stream=stream())
 
 
 def overwrite(target: Any, values: np.ndarray) -> None:
     """Copy host values over an array of the same size on the device."""
-    target.copy_to_device(np.ascontiguousarray(values), stream=0 if SIMULATED else stream())
+    target.copy_to_device(np.ascontiguousarray(values), stream=stream())
 
 
 def copy_values(target: Any, source: Any) -> None:
     """Copy an array on the device over another one there."""
-    target.copy_to_device(source, stream=0 if SIMULATED else stream())
+    target.copy_to_device(source, stream=stream())
 
 
 def pin(array: np.ndarray) -> Any:
@@ -348,6 +339,6 @@ def pin(array: np.ndarray) -> Any:
 
 def download(array: Any) -> np.ndarray:
     """A copy on the host, when all work before it is done."""
-    host = array.copy_to_host(stream=0 if SIMULATED else stream())
+    host = array.copy_to_host(stream=stream())
     synchronize()
     return host

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cuda
 
-from ranksieve.cuda.device import SIMULATED, THREADS, empty, kernel, n_multiprocessors, upload
+from ranksieve.cuda.device import SIMULATED, THREADS, empty, kernel, n_blocks, upload
 from ranksieve.cuda.lambdas import NEAR, NEAR_BYTES, Space, far_lambdas, near_lambdas
 from ranksieve.cuda.losses import Documents, NoisyPairs, cross_entropies, document_at, noisy_lambdas, residuals
 from ranksieve.cuda.pairs import ListMetric
@@ -112,7 +112,7 @@ class Residuals(ListGradients):
         self._with_scores = with_scores
 
     def run(self, documents: Documents, longest: int, ideals: Any, out: Any, step: int) -> None:
-        blocks = 1 if SIMULATED else 4 * n_multiprocessors()
+        blocks = n_blocks(4)
         residuals[blocks, THREADS](documents, self._with_scores, *out)
 
 

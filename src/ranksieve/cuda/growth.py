@@ -22,6 +22,7 @@ from ranksieve.cuda.device import (
 )
 from ranksieve.cuda.histograms import CELLS
 from ranksieve.cuda.planning import plan_round
+from ranksieve.cuda.sorting import clear
 from ranksieve.cuda.split_search import search, search_with_hess
 from ranksieve.cuda.splitting import COLUMNS
 from ranksieve.cuda.tree_tables import (
@@ -192,7 +193,7 @@ class Growth:
         tree_start.pack[blocks, THREADS](*gradients, space.numbers, space.numbered, settings, rows, work.nodes)
         tree_start.begin[1, 1](settings, work)
         if separate_hess:
-            tree_start.clear_histogram[4 * n_multiprocessors(), THREADS](work.hess_hist)
+            clear[4 * n_multiprocessors(), THREADS](work.hess_hist)
         for summed, hist in self._histograms(rows, separate_hess):
             tree_start.sum_root[(self._parts(space), self._n_groups), THREADS](summed, features, settings, hist)
         self._launch_search(space, 1, separate_hess)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, int32, int64
 
-from ranksieve.cuda.device import SIMULATED, THREADS, empty, kernel, n_multiprocessors, upload
+from ranksieve.cuda.device import SIMULATED, THREADS, empty, kernel, n_blocks, upload
 from ranksieve.cuda.ranking import BUCKETS, find_bucket
 from ranksieve.cuda.sorting import SORT_THREADS, start_parts
 from ranksieve.cuda.thread_blocks import MOST_WARPS, rank_flags, sum_over_block
@@ -117,7 +117,7 @@ class Largest:
         self._listed = empty(n_docs, np.int32)
         self._starts = empty(PARTS, np.int32)
         self._counts = upload(np.zeros(BUCKETS, np.int32))
-        self._blocks = 1 if SIMULATED else 4 * n_multiprocessors()
+        self._blocks = n_blocks(4)
 
     def mark(self, values: Any, n: int) -> None:
         """Mark the n largest absolute values, equal ones by place."""

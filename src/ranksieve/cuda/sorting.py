@@ -15,10 +15,10 @@ SORT_THREADS = 32 if SIMULATED else 256
 
 
 @kernel
-def clear_counts(counts):
-    """Begin with zeros; one block."""
-    for i in range(cuda.threadIdx.x, len(counts), cuda.blockDim.x):
-        counts[i] = 0
+def clear(sums):
+    """Begin with zeros."""
+    for i in range(cuda.grid(1), len(sums), cuda.gridsize(1)):
+        sums[i] = 0
 
 
 @kernel
@@ -82,7 +82,7 @@ class OrderBySteps:
 
     def sort(self, steps: Any, n: int, order: Any) -> None:
         """The order of n documents, those with the most steps first."""
-        clear_counts[1, SORT_THREADS](self._cursors)
+        clear[1, SORT_THREADS](self._cursors)
         count_steps[max(1, min(4 * n_multiprocessors(), n // SORT_THREADS)), SORT_THREADS](steps, n, self._cursors)
         start_parts[1, SORT_THREADS](self._cursors)
         sort_by_steps[-(-n // SORT_THREADS), SORT_THREADS](steps, n, self._cursors, order)

@@ -56,13 +56,6 @@ def reset(features, settings, work, members, extent):
 
 
 @kernel
-def clear_histogram(hist):
-    """Begin with sums of 0 in all slots."""
-    for k in range(cuda.grid(1), len(hist), cuda.gridsize(1)):
-        hist[k] = 0
-
-
-@kernel
 def pack(grad, hess, row_numbers, numbered, settings, rows, nodes):
     """The integers that histograms sum, and their totals."""
     numbers, floats = settings.numbers, settings.floats

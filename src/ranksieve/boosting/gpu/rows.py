@@ -2,37 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.gpu.objectives import GpuObjective, labels_alone, objective_of
 from ranksieve.boosting.gpu.scores import GpuScores
 from ranksieve.boosting.gpu.selections import SELECTIONS, GpuRows
+from ranksieve.boosting.objectives.lambdas import ALL_RANKS, LambdaObjective, sparse_gains
+from ranksieve.boosting.objectives.squared import SquaredError
+from ranksieve.boosting.objectives.xendcg import XeNdcg
+from ranksieve.boosting.objectives.yetiloss import YetiLoss
 from ranksieve.boosting.selections.random import Everything
-from ranksieve.boosting.training_rows import Gradients, TrainingLists, TreeTarget
+from ranksieve.boosting.training_rows import Gradients, ObjectiveView, TrainingLists, TreeTarget
 from ranksieve.cuda import marking
 from ranksieve.cuda.bins import GROUP, DeviceBins, StreamedBins
 from ranksieve.cuda.device import (
-    SIMULATED,
     THREADS,
     CudaGraphs,
     beside,
     download,
     empty,
     join,
-    n_multiprocessors,
+    n_blocks,
     overwrite,
     upload,
 )
-from ranksieve.cuda.gradients import ListGradients, Sample, take_gradients, threads_of
+from ranksieve.cuda.gradients import (
+    CrossEntropy,
+    Lambdas,
+    ListGradients,
+    NoisyLambdas,
+    Residuals,
+    Sample,
+    take_gradients,
+    threads_of,
+)
 from ranksieve.cuda.growth import TreeSpace
 from ranksieve.cuda.largest import CHOSEN
 from ranksieve.cuda.losses import Documents
 from ranksieve.data.negatives import share_of, starts_of
 from ranksieve.dtypes import ROW, SCORE
+from ranksieve.kernels.lambdas import NDCG, all_ideals, discounts_by_rank
+
+
+@dataclass(frozen=True)
+class GpuObjective:
+    """Gradients on a GPU, and the ideal values of lists that they are divided by."""
+
+    gradients: Any  # a `ListGradients` with `run`
+    gains: np.ndarray  # of all documents
+    ideals: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda gains, offsets: np.ones(1)
+
+
+def objective_of(lists: TrainingLists) -> GpuObjective | None:
+    """The objective on a GPU; None where it is one of the user's."""
+    rule, metric, seed = lists.params.objective_rule, lists.metric, lists.params.seed
+    labels, offsets, weights = lists.lists.labels, lists.lists.offsets, lists.lists.weights
+    if isinstance(rule, LambdaObjective) and type(rule).__call__ is LambdaObjective.__call__:
+        nothing = np.empty(0)
+        gains = rule.gains(ObjectiveView(labels, nothing, offsets, None, 1, 0, metric, lists.highest_grade, {}))
+        return GpuObjective(
+            Lambdas(rule.kind, rule.normalize, rule.discounts(offsets, metric), gains, weights), gains,
+            lambda gains, offsets: rule.ideals(gains, offsets, metric),
+        )  # fmt: skip
+    if type(rule) is SquaredError:
+        return GpuObjective(Residuals(True, labels, weights), labels)
+    if type(rule) is XeNdcg:
+        gains = sparse_gains(labels, metric)
+        return GpuObjective(CrossEntropy(seed, gains, weights), gains)
+    if type(rule) is YetiLoss:
+        gains, depth = sparse_gains(labels, metric), min(rule.depth(metric), lists.lists.n_docs)
+        shape = depth, rule.neighbors, rule.permutations
+        return GpuObjective(
+            NoisyLambdas(seed, shape, gains, weights), gains,
+            lambda gains, offsets: all_ideals(NDCG, gains, offsets, discounts_by_rank(offsets, ALL_RANKS)),
+        )  # fmt: skip
+    return None
 
 
 @dataclass
@@ -122,7 +170,7 @@ class GpuLists(TrainingLists):
         (numbers,) = self._buffers("numbers", n, ROW)
         space = self._room_for(n)
         documents = self._documents(self._labels, rows, scores, weighted=True)
-        take_gradients[self._blocks, THREADS](documents, sample, by_place, *out, numbers, space.grad, space.hess)
+        take_gradients[n_blocks(2), THREADS](documents, sample, by_place, *out, numbers, space.grad, space.hess)
         self.bins.gather(numbers, space)
         return space
 
@@ -139,7 +187,7 @@ class GpuLists(TrainingLists):
         starts = starts_of(counts)
         (flags,) = self._buffers("marks", n, np.uint8)
         (places,) = self._buffers("places", int(starts[-1]), ROW)
-        marking.restart[self._blocks, THREADS](self._nothing, 0, flags)
+        marking.restart[n_blocks(2), THREADS](self._nothing, 0, flags)
         marking.draw_rows[len(sizes), marking.DRAWERS](
             int(rng.integers(2**63)), there, upload(sizes), upload(counts), flags
         )
@@ -211,10 +259,6 @@ class GpuLists(TrainingLists):
             self._spaces[name] = tuple(empty(n, dtype) for dtype in types)
         return self._spaces[name]
 
-    @property
-    def _blocks(self) -> int:
-        return 1 if SIMULATED else 2 * n_multiprocessors()
-
     @cached_property
     def _nothing(self) -> Any:
         return empty(1, SCORE)
@@ -231,12 +275,11 @@ class GpuLists(TrainingLists):
         return upload(self.lists.offsets)
 
     @cached_property
-    def _objective(self) -> GpuObjective | None:
-        return objective_of(self)
-
-    @cached_property
     def _labels(self) -> ListGradients:
-        return labels_alone(self)
+        """What the first tree is fitted to with `first_tree="labels"`."""
+        return Residuals(False, self.lists.labels, self.lists.weights)
+
+    _objective = cached_property(objective_of)
 
     @cached_property
     def _ideals(self) -> Any:

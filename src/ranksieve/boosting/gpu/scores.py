@@ -8,7 +8,7 @@ from ranksieve.boosting.scores import Choice
 from ranksieve.boosting.tree import Tree
 from ranksieve.cuda import scoring
 from ranksieve.cuda.bins import DeviceBins, StreamedBins
-from ranksieve.cuda.device import SIMULATED, CudaGraph, PinnedArray, download, n_multiprocessors, upload
+from ranksieve.cuda.device import SIMULATED, CudaGraph, PinnedArray, download, n_blocks, upload
 from ranksieve.data.negatives import largest_rows, starts_of
 from ranksieve.dtypes import ROW, SCORE
 
@@ -62,7 +62,7 @@ class GpuScores:
 
     def _launch(self) -> None:
         self._sent.send()
-        blocks = 1 if SIMULATED else BLOCKS * n_multiprocessors()
+        blocks = n_blocks(BLOCKS)
         for first, n, columns in self._bins.parts():
             scoring.add_tree[blocks, 32 if SIMULATED else 256](
                 columns, n, self._tree, self._splits, self._values, self.values[first : first + n]

@@ -17,7 +17,7 @@ from ranksieve.boosting.selections.random import RandomNegatives
 from ranksieve.boosting.selections.top import TopAndBottom, TopAndRandom, TopNegatives
 from ranksieve.boosting.training_rows import NO_ROWS, TrainingRows
 from ranksieve.cuda import marking, ranking
-from ranksieve.cuda.device import SIMULATED, THREADS, CudaGraphs, download, empty, n_multiprocessors, overwrite, upload
+from ranksieve.cuda.device import SIMULATED, THREADS, CudaGraphs, download, empty, n_blocks, overwrite, upload
 from ranksieve.cuda.largest import CHOSEN, Largest
 from ranksieve.data.negatives import share_of, starts_of
 from ranksieve.dtypes import ROW, SCORE
@@ -120,7 +120,7 @@ class ListedSelection(_GpuSelection):
         self._flags = empty(lists.lists.n_docs, np.uint8)
         self._starts_there = [empty(self._n_queries + 1, np.int64) for _ in range(2)]
         self._counts = empty(self._n_queries, np.int64)
-        self._blocks = 1 if SIMULATED else 4 * n_multiprocessors()
+        self._blocks = n_blocks(4)
 
     def _listed(self) -> GpuRows:
         """The marked documents."""

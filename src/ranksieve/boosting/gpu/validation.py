@@ -9,39 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.callbacks import defined_mean, measure_in_blocks
-from ranksieve.boosting.gpu.scores import GpuScores
+from ranksieve.boosting.callbacks import ValidationSet, measure_in_blocks
 from ranksieve.boosting.gpu.selections import LIST_THREADS
-from ranksieve.boosting.loop import State
 from ranksieve.boosting.tree import Tree
 from ranksieve.cuda import ranking
 from ranksieve.cuda.device import CudaGraph, copy_values, download, empty, upload
-from ranksieve.data.binned import Binned
 from ranksieve.dtypes import SCORE
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.evaluation.ranked_metric import RankedMetric
 
 
 @dataclass
-class GpuValidationSet:
+class GpuValidationSet(ValidationSet):
     """A validation set; a metric at a cut-off k needs only the k best documents of each query on the host."""
 
-    name: str
-    data: Binned
-    scores: GpuScores
-    start: float | np.ndarray = 0.0  # the scores before the first tree
+    scores: Any  # `GpuScores`
     _kept: tuple[int, Any] | None = None  # a number of trees, and the scores under them, on the device
     _ranked: dict[Metric, tuple[RankedMetric, Any]] = field(default_factory=dict)
-
-    def measure(self, state: State, metric: Metric) -> float:
-        for tree in state.trees[self.scores.n_trees :]:
-            self.scores.add(tree)
-        return defined_mean(self._per_query(metric), self.weights, metric, self.name)
-
-    @property
-    def weights(self) -> np.ndarray | None:
-        """Of the queries."""
-        return self.data.lists.query_weights
 
     def keep_scores(self) -> None:
         """See `ValidationSet.keep_scores`."""
@@ -49,21 +33,24 @@ class GpuValidationSet:
         copy_values(copy, self.scores.values)
         self._kept = self.scores.n_trees, copy
 
-    def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric]) -> list[np.ndarray]:
+    def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric], highest: float = 0.0) -> list[np.ndarray]:
         """See `ValidationSet.measure_again`."""
-        return measure_in_blocks(metrics, self.data.lists, self._scores_under(trees))
+        return measure_in_blocks(metrics, self.data.lists, self._scores_under(trees), highest)
 
     def _scores_under(self, trees: Sequence[Tree]) -> np.ndarray:
-        if self.scores.n_trees == len(trees):
-            return self.scores.all()
-        if self._kept is not None and self._kept[0] == len(trees):
+        if self._kept is not None and self._kept[0] == len(trees) != self.scores.n_trees:
             return download(self._kept[1])
-        again = self.scores.restarted(self.start)  # a resumed run whose best tree is an earlier one
-        for tree in trees:
-            again.add(tree)
-        return again.all()
+        scores = self.scores
+        if scores.n_trees != len(trees):
+            scores = scores.restarted(self.start)  # a resumed run whose best tree is an earlier one
+            for tree in trees:
+                scores.add(tree)
+        found: np.ndarray = scores.all()
+        return found
 
-    def _per_query(self, metric: Metric) -> np.ndarray:
+    def per_query(self, trees: Sequence[Tree], metric: Metric, highest: float = 0.0) -> np.ndarray:
+        for tree in trees[self.scores.n_trees :]:
+            self.scores.add(tree)
         lists = self.data.lists
         if not RankedMetric.can_measure(metric):
             return metric.per_query(lists.labels, self.scores.all(), lists.offsets)
