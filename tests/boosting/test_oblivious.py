@@ -60,7 +60,7 @@ def test_oblivious_algorithms_learn_and_do_not_depend_on_threads(algo, tmp_path)
 
 
 def test_monotone_oblivious_trees_are_refused():
-    with pytest.raises(rs.errors.ParameterError, match=r"^monotone is not for algo='oblivious-mart'"):
+    with pytest.raises(rs.errors.ParameterError, match=r"^algo='oblivious-mart' does not support monotone"):
         rs.train(small_dataset(), algo="oblivious-mart", monotone="f1:+1")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.gpu.memory import needed_bytes
+from ranksieve.boosting.gpu.backend import needed_bytes
 from ranksieve.boosting.gpu.rows import GpuLists, GpuRows
 from ranksieve.boosting.gpu.scores import GpuScores
 from ranksieve.boosting.scores import Scores
@@ -106,3 +106,20 @@ def same_gradients(data: Binned, **options: Any) -> bool:
 def least_memory(data: Any, params: Params) -> int:
     """The least memory that training needs if bins are streamed."""
     return needed_bytes(bin_data(data, **params.bin_limits), params, is_trained_on=True, in_place=False)
+
+
+def same_choice(data: Binned) -> bool:
+    """Whether scores on the GPU choose the CPU's documents for rules of the user."""
+    n, rng = data.lists.n_queries, np.random.default_rng(5)
+    start = np.round(rng.normal(size=data.lists.n_docs), 1)
+    (_, cpu), (_, gpu) = pair(data, Params(algo="lambdamart"), start)
+    lows, thresholds = np.ones(n, np.int64), rng.normal(size=n)
+    return all(
+        np.array_equal(
+            *(one.choose(lows, lows if above is None else lows + 2, above, labels=labels, lowest=lowest).rows
+              for one in (cpu, gpu))
+        )
+        for above in (None, thresholds)
+        for labels in (None, data.lists.labels)
+        for lowest in (False, True)
+    )  # fmt: skip

@@ -159,6 +159,7 @@ CHECKS = {
     "scores": same_scores,
     "random": lambda: same_rows("random", row_fraction=0.6),
     "adaptive": lambda: same_rows("adaptive"),
+    "choice": lambda: checks.same_choice(bin_data(lists(6, 9), max_bins=6)),
     "goss": lambda: same_rows("goss", objective="xendcg"),
     "streamed": same_streamed,
     "sorted by label": same_warning,

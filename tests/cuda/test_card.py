@@ -208,7 +208,7 @@ def test_memory_that_is_needed_was_announced(options: dict) -> None:
     """The estimate is above what a run takes, and not by much."""
     from numba import cuda
 
-    from ranksieve.boosting.gpu.memory import needed_bytes
+    from ranksieve.boosting.gpu.backend import needed_bytes
 
     data = bin_data(lists(300, 4000, 7), max_bins=255)
     options = {**OPTIONS, **options, "trees": 3}

@@ -38,6 +38,10 @@ def test_selected_rows_and_their_gradients_are_the_cpus(results: dict, name: str
     assert results[name] is True
 
 
+def test_scores_choose_the_cpus_documents(results: dict) -> None:
+    assert results["choice"] is True
+
+
 def test_bins_that_do_not_fit_are_streamed(results: dict) -> None:
     assert results["streamed"] is True
 

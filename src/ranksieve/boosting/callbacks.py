@@ -206,11 +206,9 @@ class SelectionCounter:
         """Start counting; training calls it before the first tree."""
         if resume:
             raise ParameterError(
-                "a counter has not seen the trees of a checkpoint; leave out ",
-                param("resume"),
-                " or ",
+                "a counter cannot count for the trees of a checkpoint; leave out ", param("resume"), " or ",
                 param("counter"),
-            )
+            )  # fmt: skip
         self.counts, self.n_trees, self.n_rows = np.zeros(lists.n_docs, np.int32), 0, 0
         self._row_fraction = row_fraction
 

@@ -238,6 +238,6 @@ def _finite(scores: np.ndarray, name: str, binned: Binned) -> np.ndarray:
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"{name}: the score of document {row} of {binned.source} is {scores[row]}; a start needs finite numbers"
+            f"{name}: the score of document {row} of {binned.source} is {scores[row]}; initial scores must be finite"
         )
     return scores

@@ -74,7 +74,7 @@ class LineSearch:
         definition = metric_table.METRICS[metric.name]
         if not definition.is_sum:
             able = ", ".join(name for name, other in metric_table.METRICS.items() if other.is_sum)
-            raise ParameterError(f"{metric} cannot be searched along a line; known: {able}")
+            raise ParameterError(f"the line search does not support {metric}; use one of {able}")
         self.metric = replace(metric, ties="mean")
         self._lists = lists
         labels, offsets = lists.labels, lists.offsets

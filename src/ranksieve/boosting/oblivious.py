@@ -28,14 +28,12 @@ class ObliviousGrower(Grower):
         super().__init__(data, params, threads=threads)
         if len(self._signs):
             raise ParameterError(
-                param("monotone"),
-                " is not for ",
-                param("algo", params.algo),
-                "; leave it out, or use lambdamart or mart",
-            )
+                param("algo", params.algo), " does not support ", param("monotone"), "; leave it out, or use "
+                "lambdamart or mart",
+            )  # fmt: skip
         if (self._kinds == BY_SET).any():
             raise ParameterError(
-                param("algo", params.algo), " has no splits by categories; leave categorical features out, ",
+                param("algo", params.algo), " does not support categorical features; leave them out, ",
                 param("features", "!NAME"), ", or use lambdamart or mart",
             )  # fmt: skip
 

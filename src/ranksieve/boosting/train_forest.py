@@ -55,12 +55,12 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     base = start_of(job, train_set, given, QueryLabels.of(train_set.lists))
     has_biases = uses_biases(train_set.lists, params)
     check_bag(params, has_biases=has_biases)
-    memory = memory_of(job, has_biases=has_biases, has_categories=bool(train_set.binning.codes))
-    start = memory.scores(train_set, base.scores(TRAIN, given, train_set), is_trained_on=True)
-    valid_sets = list(_validation_sets(job, train_set, base, memory, store))
-    lists = memory.lists(train_set, metric_of(params), first_selection(base))
+    backend = backend_of(job, has_biases=has_biases, has_categories=bool(train_set.binning.codes))
+    start = backend.scores(train_set, base.scores(TRAIN, given, train_set), is_trained_on=True)
+    valid_sets = list(_validation_sets(job, train_set, base, backend, store))
+    lists = backend.lists(train_set, metric_of(params), first_selection(base))
     step_size = params.step_rule((train_set, start), [(one.data, one.scores) for one in valid_sets], lists.metric)
-    grower = memory.grower(train_set)
+    grower = backend.grower(train_set)
     report_disk_time(train_set, params, job.callbacks, threads=job.threads)
     biases = PositionBiases.of(lists, count_positions(train_set.lists.positions), params)
     starts = [start, *(one.scores for one in valid_sets)]
@@ -184,8 +184,8 @@ class BoostingRun:
         return base.join(to_forest(trees, self.data.binning, self.data.feature_names, info))
 
 
-class MainMemory:
-    """Trains on the CPU; `boosting.gpu.memory.GpuMemory` has the same parts on a GPU."""
+class CpuBackend:
+    """Trains on the CPU; `boosting.gpu.backend.GpuBackend` has the same parts on a GPU."""
 
     def __init__(self, job: TrainingJob) -> None:
         self._params, self._threads, self._listener = job.params, job.threads, listener_of(job.callbacks)
@@ -206,28 +206,28 @@ class MainMemory:
         return GROWERS[self._params.forest_algorithm.grower](data, self._params, threads=self._threads)
 
 
-def memory_of(job: TrainingJob, *, has_biases: bool = False, has_categories: bool = False) -> Any:
-    """Where the data of a run is: in main memory, or on a GPU."""
+def backend_of(job: TrainingJob, *, has_biases: bool = False, has_categories: bool = False) -> Any:
+    """Where a forest is trained: on the CPU, or on a GPU."""
     only_cpu = has_biases or has_categories or job.params.bag > 1
     if job.params.device == "cpu" or (job.params.device == AUTO and only_cpu):
-        return MainMemory(job)
+        return CpuBackend(job)
     from ranksieve.cuda import device
 
     if not device.is_chosen(job.params.device):
-        return MainMemory(job)
+        return CpuBackend(job)
     if has_biases:
         raise ParameterError(
-            param("device", job.params.device), " has no biases of positions; use ", param("device", "cpu"),
+            param("device", job.params.device), " does not support position biases; use ", param("device", "cpu"),
             ", or ", param("position_rate", 0), " to ignore positions",
         )  # fmt: skip
     if has_categories:
         raise ParameterError(
-            param("device", job.params.device), " has no splits by categories; use ", param("device", "cpu"),
-            ", or leave categorical features out",
+            param("device", job.params.device), " does not support categorical features; use ", param("device", "cpu"),
+            ", or leave these features out",
         )  # fmt: skip
-    from ranksieve.boosting.gpu.memory import GpuMemory
+    from ranksieve.boosting.gpu.backend import GpuBackend
 
-    return GpuMemory(job)
+    return GpuBackend(job)
 
 
 def first_selection(base: Base) -> int:
@@ -250,7 +250,7 @@ def start_of(job: TrainingJob, train_set: Binned, given: Any, labels: QueryLabel
 
 
 def _validation_sets(
-    job: TrainingJob, train_set: Binned, base: Base, memory: Any, store: BinStore | None
+    job: TrainingJob, train_set: Binned, base: Base, backend: Any, store: BinStore | None
 ) -> Iterator[Any]:
     """The validation sets with their initial scores."""
     for name, data in named_sets(job.valid).items():
@@ -260,4 +260,4 @@ def _validation_sets(
         report_data(job.callbacks, name, binned)
         start = base.scores(name, given, binned)
         again = start if base.ranks else start[:1].copy()  # a constant needs no memory
-        yield memory.validation_set(name, binned, memory.scores(binned, start), again)
+        yield backend.validation_set(name, binned, backend.scores(binned, start), again)

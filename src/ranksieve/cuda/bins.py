@@ -48,7 +48,7 @@ class DeviceBins:
         """Copy the groups of some rows, given on the device, to a `TreeSpace`."""
         blocks = n_blocks(2)
         gather_rows[(blocks, self.n_groups), 32 if SIMULATED else 256](
-            self.words.view(np.uint64), self.n_rows, rows, space.n_rows_there, space.rows.words.view(np.uint64),
+            self.words.view(np.uint64), self.n_rows, rows, space.device_n_rows, space.rows.words.view(np.uint64),
             space.room, space.numbers,
         )  # fmt: skip
 

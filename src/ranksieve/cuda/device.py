@@ -213,37 +213,37 @@ def synchronize() -> None:
 
 
 class PinnedArray:
-    """A flat array on the device, `there`, and one on the host, `here`, that is sent or received.
+    """A flat array on the device, and one on the host that is sent or received.
 
-    `here` is pinned, so that a copy can be part of a CUDA graph: then it is that of the time when the graph runs.
+    `host` is pinned, so that a copy can be part of a CUDA graph: then it is that of the time when the graph runs.
     """
 
     def __init__(self, size: int, dtype: Any) -> None:
-        self.there = upload(np.zeros(size, dtype))
-        self.here = np.zeros(size, dtype) if SIMULATED else cuda.pinned_array(size, dtype)
-        self.here[:] = 0
+        self.device = upload(np.zeros(size, dtype))
+        self.host = np.zeros(size, dtype) if SIMULATED else cuda.pinned_array(size, dtype)
+        self.host[:] = 0
         self._written = -1
 
     def open(self) -> np.ndarray:
-        """The array `here` for writing. It waits until the last content is sent."""
+        """The array on the host for writing. It waits until the last content is sent."""
         if self._written == _waits:
             synchronize()
         self._written = _waits
-        return self.here
+        return self.host
 
     def send(self) -> None:
         """Copy to the device, after all work before it."""
         if SIMULATED:
-            self.there.copy_to_device(self.here)
+            self.device.copy_to_device(self.host)
         else:
-            _driver().cuMemcpyHtoDAsync(_address(self.there), self.here.ctypes.data, self.here.nbytes, handle())
+            _driver().cuMemcpyHtoDAsync(_address(self.device), self.host.ctypes.data, self.host.nbytes, handle())
 
     def receive(self) -> None:
         """Copy to the host, after all work before it; `synchronize` waits for that."""
         if SIMULATED:
-            self.there.copy_to_host(self.here)
+            self.device.copy_to_host(self.host)
         else:
-            _driver().cuMemcpyDtoHAsync(self.here.ctypes.data, _address(self.there), self.here.nbytes, handle())
+            _driver().cuMemcpyDtoHAsync(self.host.ctypes.data, _address(self.device), self.host.nbytes, handle())
 
 
 def _driver() -> Any:

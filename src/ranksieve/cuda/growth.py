@@ -63,13 +63,13 @@ class TreeSpace:
         self.rows = Rows(words, bins, int(by_column), room, empty(2 * room, np.int32), packed, hess)
         self.grad, self.hess = empty(room, np.float64), empty(room, np.float64)
         self.graphs = CudaGraphs()
-        self.n_rows, self.n_rows_there = -1, empty(1, np.int64)
+        self.n_rows, self.device_n_rows = -1, empty(1, np.int64)
 
     def take(self, n_rows: int) -> None:
         """Set how many rows there are."""
         if n_rows != self.n_rows:
             self.n_rows = n_rows
-            overwrite(self.n_rows_there, np.array([n_rows]))
+            overwrite(self.device_n_rows, np.array([n_rows]))
 
 
 class SearchedNodes(NamedTuple):
@@ -102,7 +102,7 @@ class Growth:
         )  # fmt: skip
         self.n_columns, self.n_signs = len(n_bins), len(signs)
         self._sent = PinnedArray(2 * N_SETTINGS, np.int64)
-        numbers = self._sent.there
+        numbers = self._sent.device
         bits = numbers[N_SETTINGS:]
         self._settings = TreeSettings(numbers[:N_SETTINGS], bits.view(np.float64), bits)
         self._work = self._allocate()
@@ -117,7 +117,7 @@ class Growth:
         most = 2 * (self._max_leaves + MOST_AHEAD) - 1
         shapes = SearchedNodes((N_NUMBERS,), *[(most,)] * 4, (most, 5), (most, 3), (most, 2))  # type: ignore
         self._result = PinnedArray(sum(map(math.prod, shapes)), np.int64)
-        self._nodes, parts = _parts_of(self._result.here, shapes), _parts_of(self._result.there, shapes)
+        self._nodes, parts = _parts_of(self._result.host, shapes), _parts_of(self._result.device, shapes)
 
         def zeros(*shape: int, dtype: Any = np.int64) -> Any:
             return upload(np.zeros(shape, dtype))
@@ -185,9 +185,9 @@ class Growth:
         work, settings, features, rows = self._work, self._settings, self._features, space.rows
         gradients, blocks = (space.grad, space.hess), self._blocks(space)
         extents.clear[1, 32](self._extent)
-        extents.largest[blocks, THREADS](*gradients, space.n_rows_there, self._extent)
+        extents.largest[blocks, THREADS](*gradients, space.device_n_rows, self._extent)
         extents.set_factors[1, 32](self._extent)
-        extents.absolute_sums[blocks, THREADS](*gradients, space.n_rows_there, self._extent)
+        extents.absolute_sums[blocks, THREADS](*gradients, space.device_n_rows, self._extent)
         self._sent.send()
         tree_start.reset[4 * n_multiprocessors(), THREADS](features, settings, work, rows.members, self._extent)
         tree_start.pack[blocks, THREADS](*gradients, space.numbers, space.numbered, settings, rows, work.nodes)

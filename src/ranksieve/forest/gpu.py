@@ -27,7 +27,7 @@ class GpuScorer:
         self._shorter: dict[int, GpuScorer] = {}
 
     @cached_property
-    def _there(self) -> RankedForest | DeviceForest:
+    def _on_gpu(self) -> RankedForest | DeviceForest:
         """The forest on the GPU; one with very many columns or leaves is compared by values, which is slower."""
         forest = self._forest
         values, offsets = forest.scaled_leaf_values(), (forest.split_offsets, forest.leaf_offsets)
@@ -51,24 +51,24 @@ class GpuScorer:
             if n_trees not in self._shorter:
                 self._shorter = {n_trees: GpuScorer(self._forest.first(n_trees))}
             return self._shorter[n_trees].predict(X, dtype=dtype)
-        there = on_device(X)
-        if there is not None:
-            scores = self._there.score(self._checked(there))
+        documents = on_device(X)
+        if documents is not None:
+            scores = self._on_gpu.score(self._checked(documents))
             synchronize()
             return scores
         n_docs, parts = matrices(X, self._forest)
         scores, start = np.zeros(n_docs, SCORE), 0
         for part in parts:
             if part.n_docs:
-                scores[start : start + part.n_docs] = download(self._there.score(upload(part.rows)))
+                scores[start : start + part.n_docs] = download(self._on_gpu.score(upload(part.rows)))
             start += part.n_docs
         return in_user_order(X, scores).astype(dtype, copy=False)
 
-    def _checked(self, there: Any) -> Any:
+    def _checked(self, rows: Any) -> Any:
         """Documents that are on the GPU."""
-        if there.ndim != 2 or there.shape[1] != self._forest.n_features or there.dtype not in (np.float32, np.float64):
+        if rows.ndim != 2 or rows.shape[1] != self._forest.n_features or rows.dtype not in (np.float32, np.float64):
             raise ModelError(
-                f"got {there.dtype} of shape {there.shape} on the GPU; give float32 or float64, one row per document, "
+                f"got {rows.dtype} of shape {rows.shape} on the GPU; give float32 or float64, one row per document, "
                 f"with {self._forest.n_features} features"
             )
-        return there
+        return rows

@@ -107,31 +107,31 @@ class GpuLists(TrainingLists):
 
     def gradients(self, rows: Any, scores: Any, step: int, rng: np.random.Generator) -> Any:
         """What the tree of this step is fitted to, see `TrainingLists.gradients`."""
-        there = self.send(rows)
-        if (there is not None and there.full_lists) or self.params.row_fraction < 1.0:
-            return self._sample(there, scores, step, rng)
-        if there is None and isinstance(self.bins, StreamedBins):
+        rows = self.send(rows)
+        if (rows is not None and rows.full_lists) or self.params.row_fraction < 1.0:
+            return self._sample(rows, scores, step, rng)
+        if rows is None and isinstance(self.bins, StreamedBins):
             (grad, hess), weights = self.full_gradients(scores, step), self.lists.weights
             self._full = None  # the next tree has others
             return TreeTarget(None, grad, hess) if weights is None else TreeTarget(None, grad * weights, hess * weights)
-        if there is None or isinstance(self.bins, StreamedBins):
-            space = self._full_space if there is None else self._compact(there.there, there.n_rows, there.name)
-            self._fill(there, scores, step, (space.grad, space.hess), weighted=True, graphs=space.graphs)
+        if rows is None or isinstance(self.bins, StreamedBins):
+            space = self._full_space if rows is None else self._compact(rows)
+            self._fill(rows, scores, step, (space.grad, space.hess), weighted=True, graphs=space.graphs)
             return space
         with beside():  # a copy waits for the memory, gradients mostly for their own threads
-            space = self._compact(there.there, there.n_rows, there.name)
-        self._fill(there, scores, step, (space.grad, space.hess), weighted=True, graphs=space.graphs)
+            space = self._compact(rows)
+        self._fill(rows, scores, step, (space.grad, space.hess), weighted=True, graphs=space.graphs)
         join()
         return space
 
     def full_gradients(self, scores: Any, step: int) -> Gradients:
         """Gradients of the full lists on the host, for rules of the user, and for trees that are grown there."""
         if self._full is None or self._full[0] != step:
-            grad, hess = self.full_gradients_there(scores, step)
+            grad, hess = self.device_gradients(scores, step)
             self._full = step, (download(grad), download(hess))
         return self._full[1]
 
-    def full_gradients_there(self, scores: GpuScores, step: int) -> tuple[Any, Any]:
+    def device_gradients(self, scores: GpuScores, step: int) -> tuple[Any, Any]:
         """Gradients of the full lists on the device; a selection and the tree that follows share them."""
         out = self._buffers("full gradients", self.lists.n_docs, SCORE, SCORE)
         if self._full_step != step:
@@ -163,7 +163,7 @@ class GpuLists(TrainingLists):
             out = self._buffers("gradients", rows.n_rows, SCORE, SCORE)
             self._fill(rows, scores, step, out, weighted=False)
         else:
-            out = self.full_gradients_there(scores, step)
+            out = self.device_gradients(scores, step)
         places, n = self._draw(rows, rng)
         own = self._nothing if rows is None or rows.weights is None else rows.weights
         sample = Sample(places, n, own, rows is not None and rows.weights is not None)
@@ -177,7 +177,7 @@ class GpuLists(TrainingLists):
     def _draw(self, rows: GpuRows | None, rng: np.random.Generator) -> tuple[Any, int]:
         """Random places of each list's rows, and how many."""
         offsets = self.lists.offsets if rows is None else rows.offsets
-        there, n = self.offsets_there if rows is None else rows.offsets_there, int(offsets[-1])
+        device_offsets, n = self.device_offsets if rows is None else rows.device_offsets, int(offsets[-1])
         if self.params.row_fraction == 1.0:
             if ("all places", n) not in self._spaces:
                 self._spaces["all places", n] = upload(np.arange(n, dtype=ROW))
@@ -189,9 +189,11 @@ class GpuLists(TrainingLists):
         (places,) = self._buffers("places", int(starts[-1]), ROW)
         marking.restart[n_blocks(2), THREADS](self._nothing, 0, flags)
         marking.draw_rows[len(sizes), marking.DRAWERS](
-            int(rng.integers(2**63)), there, upload(sizes), upload(counts), flags
+            int(rng.integers(2**63)), device_offsets, upload(sizes), upload(counts), flags
         )
-        marking.list_marked[len(sizes), threads_of(int(sizes.max()))](flags, CHOSEN, there, upload(starts), places)
+        marking.list_marked[len(sizes), threads_of(int(sizes.max()))](
+            flags, CHOSEN, device_offsets, upload(starts), places
+        )
         return places, int(starts[-1])
 
     def _fill(
@@ -232,14 +234,14 @@ class GpuLists(TrainingLists):
     def _documents(
         self, gradients: ListGradients, rows: GpuRows | None, scores: GpuScores, *, weighted: bool
     ) -> Documents:
-        there, offsets = (None, self.offsets_there) if rows is None else (rows.there, rows.offsets_there)
-        return gradients.documents(scores.values, there, offsets, weighted=weighted)
+        listed, offsets = (None, self.device_offsets) if rows is None else (rows.device_rows, rows.device_offsets)
+        return gradients.documents(scores.values, listed, offsets, weighted=weighted)
 
-    def _compact(self, rows: Any, n_rows: int, name: str = "") -> TreeSpace:
+    def _compact(self, rows: GpuRows) -> TreeSpace:
         """Space with a copy of the bins of some rows."""
-        space = self._room_for(n_rows)
-        run = partial(self.bins.gather, rows, space)
-        space.graphs.run(("gather", name), run) if name and isinstance(self.bins, DeviceBins) else run()
+        space = self._room_for(rows.n_rows)
+        run = partial(self.bins.gather, rows.device_rows, space)
+        space.graphs.run(("gather", rows.name), run) if rows.name and isinstance(self.bins, DeviceBins) else run()
         return space
 
     def _room_for(self, n_rows: int) -> TreeSpace:
@@ -271,7 +273,7 @@ class GpuLists(TrainingLists):
         return space
 
     @cached_property
-    def offsets_there(self) -> Any:
+    def device_offsets(self) -> Any:
         return upload(self.lists.offsets)
 
     @cached_property

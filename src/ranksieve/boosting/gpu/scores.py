@@ -35,7 +35,7 @@ class GpuScores:
         """One buffer for a tree: number of splits, values of leaves, splits."""
         self._room = n_leaves
         self._sent = PinnedArray(2 + 2 * n_leaves + 5 * n_leaves, np.int32)
-        self._tree = self._sent.there
+        self._tree = self._sent.device
         self._values = self._tree[2 : 2 + 2 * n_leaves].view(np.float64)
         self._splits = self._tree[2 + 2 * n_leaves :]
         self._graph = CudaGraph(self._launch)

@@ -34,9 +34,9 @@ LIST_THREADS = 32 if SIMULATED else 512  # of a block that has a list
 class GpuRows:
     """Selected rows on the device, as lists. The fields of `TrainingRows` are read when they are asked for."""
 
-    there: Any  # int32
+    device_rows: Any  # int32
     offsets: np.ndarray
-    offsets_there: Any
+    device_offsets: Any
     read: Callable[[], TrainingRows]
     full_lists: bool = False
     ideals: Any = None  # on the device; None: those of the full lists, as all positives are here
@@ -65,7 +65,7 @@ class _GpuSelection:
 
     def __init__(self, lists: GpuLists, most_rows: int) -> None:
         self._lists, self._rule = lists, lists.params.selection_rule
-        self._n_queries, self._offsets = lists.lists.n_queries, lists.offsets_there
+        self._n_queries, self._offsets = lists.lists.n_queries, lists.device_offsets
         self._positive = upload(lists.lists.labels > 0)
         n_far = lists.lists.n_docs if int(lists.lists.sizes.max()) > ranking.ROOM else 1
         self._space = empty(n_far, SCORE)  # for lists that shared memory has no room for
@@ -77,14 +77,14 @@ class _GpuSelection:
         self._turn = 1 - self._turn
         return self._buffers[self._turn], f"turn {self._turn}"
 
-    def _rows(self, rows: Any, starts: np.ndarray, starts_there: Any, name: str, **more: Any) -> GpuRows:
+    def _rows(self, rows: Any, starts: np.ndarray, device_starts: Any, name: str, **more: Any) -> GpuRows:
         def read() -> TrainingRows:
             selected: np.ndarray | Selected = download(rows)[: starts[-1]]
             if "weights" in more:
                 selected = Selected(download(rows)[: starts[-1]], download(more["weights"])[: starts[-1]], True)
             return TrainingRows.of(self._lists.lists, selected)
 
-        return GpuRows(rows, starts, starts_there, read, name=name, **more)
+        return GpuRows(rows, starts, device_starts, read, name=name, **more)
 
 
 class TopSelection(_GpuSelection):
@@ -95,17 +95,17 @@ class TopSelection(_GpuSelection):
         counts = lists.negatives.counts(rule.negatives, rule.min_negatives)
         self._starts = starts_of(counts + lists.lists.sizes - np.diff(lists.negatives.offsets))
         super().__init__(lists, int(self._starts[-1]))
-        self._starts_there, self._counts = upload(self._starts), upload(counts)
+        self._device_starts, self._counts = upload(self._starts), upload(counts)
         self._graphs = CudaGraphs()
 
     def select(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> GpuRows:
         rows, name = self._next()
         self._graphs.run(name, partial(self._choose, scores, rows))
-        return self._rows(rows, self._starts, self._starts_there, name)
+        return self._rows(rows, self._starts, self._device_starts, name)
 
     def _choose(self, scores: GpuScores, rows: Any) -> None:
         ranking.choose_rows[self._n_queries, LIST_THREADS](
-            scores.values, self._positive, self._offsets, self._starts_there, self._counts, self._space, rows
+            scores.values, self._positive, self._offsets, self._device_starts, self._counts, self._space, rows
         )
 
 
@@ -118,7 +118,7 @@ class ListedSelection(_GpuSelection):
     def __init__(self, lists: GpuLists, most_negatives: np.ndarray) -> None:
         super().__init__(lists, int(most_negatives.sum()) + len(lists.negatives.positives))
         self._flags = empty(lists.lists.n_docs, np.uint8)
-        self._starts_there = [empty(self._n_queries + 1, np.int64) for _ in range(2)]
+        self._device_starts = [empty(self._n_queries + 1, np.int64) for _ in range(2)]
         self._counts = empty(self._n_queries, np.int64)
         self._blocks = n_blocks(4)
 
@@ -129,10 +129,10 @@ class ListedSelection(_GpuSelection):
         if not starts[-1]:
             raise ParameterError(NO_ROWS)
         rows, name = self._next()
-        starts_there = self._starts_there[self._turn]
-        overwrite(starts_there, starts)
-        marking.list_marked[self._n_queries, LIST_THREADS](self._flags, CHOSEN, self._offsets, starts_there, rows)
-        return self._rows(rows, starts, starts_there, name)
+        device_starts = self._device_starts[self._turn]
+        overwrite(device_starts, starts)
+        marking.list_marked[self._n_queries, LIST_THREADS](self._flags, CHOSEN, self._offsets, device_starts, rows)
+        return self._rows(rows, starts, device_starts, name)
 
 
 class MarkedSelection(ListedSelection, ABC):
@@ -183,7 +183,7 @@ class GradientSelection(_Share):
     """`LargestGradients`."""
 
     def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
-        self._mark_best(self._lists.full_gradients_there(scores, step)[0], marking.LARGEST, self._shares)
+        self._mark_best(self._lists.device_gradients(scores, step)[0], marking.LARGEST, self._shares)
 
 
 class TopRandomSelection(_Share):
@@ -230,12 +230,12 @@ class ProgressSelection(NearSelection):
         self._both = [empty(self._n_queries, np.int64) for _ in range(2)]
 
     def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
-        there = self._lists.send(last)
-        if there is None:
+        rows = self._lists.send(last)
+        if rows is None:
             counts = self._lists.negatives.counts(self._rule.negatives, self._rule.min_negatives)
         else:
             marking.count_learned[self._n_queries, LIST_THREADS](
-                scores.values, self._positive, self._offsets, there.there, there.offsets_there,
+                scores.values, self._positive, self._offsets, rows.device_rows, rows.device_offsets,
                 float(self._rule.margin), *self._both,
             )  # fmt: skip
             counts = next_counts(*map(download, self._both))
@@ -255,14 +255,14 @@ class GossSelection(ListedSelection):
         self._weights = [empty(self._n_top + self._n_rest, SCORE) for _ in range(2)]
 
     def select(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> GpuRows:
-        self._largest.mark(self._lists.full_gradients_there(scores, step)[0], self._n_top)
+        self._largest.mark(self._lists.device_gradients(scores, step)[0], self._n_top)
         n_others = self._lists.lists.n_docs - self._n_top
         self._largest.draw(rng.choice(n_others, self._n_rest, replace=False))
         listed = self._listed()
         weights = self._weights[self._turn]
-        self._largest.weigh(listed.there, listed.n_rows, n_others / max(self._n_rest, 1), weights)
+        self._largest.weigh(listed.device_rows, listed.n_rows, n_others / max(self._n_rest, 1), weights)
         return self._rows(
-            listed.there, listed.offsets, listed.offsets_there, listed.name, weights=weights, full_lists=True
+            listed.device_rows, listed.offsets, listed.device_offsets, listed.name, weights=weights, full_lists=True
         )
 
 

@@ -1,4 +1,4 @@
-"""`GpuMemory`: the parts of the boosting loop for data on a GPU."""
+"""`GpuBackend`: the parts of the boosting loop for data on a GPU."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def needed_bytes(data: Binned, params: Params, *, is_trained_on: bool, in_place:
     return needed
 
 
-class GpuMemory:
+class GpuBackend:
     """Trains on a GPU: bins are sent once, and per tree only the tree and the metric come back.
 
     Bins that do not fit are sent again for each tree, which is trained on a selection of the rows; only the first tree,
