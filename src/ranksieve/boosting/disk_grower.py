@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.collapse import Grown, collapse
-from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scales, Sums, to_fixed_point
+from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scales, to_fixed_point
 from ranksieve.boosting.grower import only_columns
 from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram, SplitPoint, SumGrower
 from ranksieve.boosting.training_rows import TreeTarget
@@ -156,12 +156,10 @@ class DiskGrower(SumGrower):
 
     def _call(self, request: str, *arguments: Any) -> list[Any]:
         answers: dict[str, Callable[..., Any]] = {
-            "sums": self._all_sums, "root": self._root, "split": self._sum_sides, "finish": self._leaves_of,
+            "sums": lambda extent: self._sums(extent, self._target), "root": self._root, "split": self._sum_sides,
+            "finish": self._leaves_of,
         }  # fmt: skip
         return [answers[request](*arguments)]
-
-    def _all_sums(self, extent: Extent) -> Sums:
-        return self._sums(extent, self._target)
 
     def _root(self, scales: Scales) -> RootHistogram:
         """The sums of all training rows."""

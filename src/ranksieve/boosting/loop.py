@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ranksieve.boosting.grower import Leaves
 from ranksieve.boosting.tree import Tree
+
+if TYPE_CHECKING:
+    from ranksieve.boosting.position_bias import PositionBiases
 
 GROWING = 1  # separates the random numbers of growing a tree from those of its selection
 
@@ -73,7 +76,6 @@ class TreeGrower(Protocol):
 
 
 StepSize = Callable[[Tree, "Leaves | None", State], float]
-LearnBiases = Callable[[State, Any], None]  # from the target of the last tree
 
 
 @dataclass(frozen=True)
@@ -83,16 +85,11 @@ class Parts:
     lists: RowSource
     grower: TreeGrower
     step_size: StepSize
-    learn_biases: LearnBiases | None = None  # of positions, where labels are clicks
+    biases: PositionBiases | None = None  # where labels are clicks
 
 
 def boost(
-    parts: Parts,
-    state: State,
-    *,
-    n_trees: int,
-    seed: int,
-    callbacks: Sequence[Callable[[State], None]] = (),
+    parts: Parts, state: State, *, n_trees: int, seed: int, callbacks: Sequence[Callable[[State], None]] = ()
 ) -> State:
     """Grow trees until there are `n_trees` or a callback sets `state.stopped`.
 
@@ -110,8 +107,8 @@ def boost(
         state.steps.append(step_size)
         state.trees.append(tree)
         state.scores.add(tree, leaves)
-        if parts.learn_biases is not None:
-            parts.learn_biases(state, target)
+        if parts.biases is not None:
+            parts.biases(state, target)
         del target, leaves  # large where the tree was trained on all rows
         for callback in callbacks:
             callback(state)

@@ -71,7 +71,6 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
         data=train_set,
         base=base,
         parts=Parts(lists, grower, bagged_step(step_size, params.bag), biases),
-        biases=biases,
         state=State([], start, lists.all_rows),
         valid_sets=valid_sets,
         fingerprint=lambda: fingerprint(train_set, valid_sets, starts, params),
@@ -111,15 +110,14 @@ class BoostingRun:
     valid_sets: Sequence[ForestValidation]
     fingerprint: Callable[[], dict[str, Any]]
     sizes: Mapping[str, Any]
-    biases: PositionBiases | None = None
 
     def train(self) -> Forest | Blend:
         """Boost to the end; Ctrl-C raises `InterruptedTraining` with the model of the finished trees."""
         params, counter = self.job.params, self.job.counter
         limits = params.all_trees, params.trees_to_wait
         monitor = Monitor(self.valid_sets, metric_of(params), *limits, self.job.callbacks, whole=params.bag)
-        if self.biases is not None:
-            self.biases.begin(self.state, getattr(self.base, "model", None))
+        if self.parts.biases is not None:
+            self.parts.biases.begin(self.state, getattr(self.base, "model", None))
         if self.base.ranks:
             monitor.measure_base(self.state)
         after_tree: list[Callable[[State], None]] = [monitor]
@@ -157,8 +155,8 @@ class BoostingRun:
         checkpointer = Checkpointer(options, self.data, self.job.params, self.fingerprint())
         if options.resume:
             self.state = checkpointer.load(self.state)
-            if self.biases is not None:
-                self.biases.resume(self.state)
+            if self.parts.biases is not None:
+                self.parts.biases.resume(self.state)
             self.state.stopped = monitor.too_late(self.state)
         else:
             checkpointer.refuse_to_overwrite()

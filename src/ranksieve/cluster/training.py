@@ -204,7 +204,6 @@ def _load(job: TrainingJob, pool: WorkerPool, config: RunConfig, data: Binned) -
         data=data,
         base=base,
         parts=Parts(lists, grower, step_size, biases),
-        biases=biases,
         state=State([], scores, TrainingRows.of(data.lists, None)),
         valid_sets=valid_sets,
         fingerprint=lambda: made_with,

@@ -14,16 +14,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, uint8
 
-from ranksieve.cuda.device import (
-    SIMULATED,
-    download,
-    empty,
-    kernel,
-    n_blocks,
-    overwrite,
-    pin,
-    upload,
-)
+from ranksieve.cuda.device import SIMULATED, download, empty, kernel, n_blocks, overwrite, pin, upload
 
 GROUP = 32  # columns
 WORDS = 8  # 32-bit words of a row's group

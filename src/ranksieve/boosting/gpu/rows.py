@@ -19,17 +19,7 @@ from ranksieve.boosting.selections.random import Everything
 from ranksieve.boosting.training_rows import Gradients, ObjectiveView, TrainingLists, TreeTarget
 from ranksieve.cuda import marking
 from ranksieve.cuda.bins import GROUP, DeviceBins, StreamedBins
-from ranksieve.cuda.device import (
-    THREADS,
-    CudaGraphs,
-    beside,
-    download,
-    empty,
-    join,
-    n_blocks,
-    overwrite,
-    upload,
-)
+from ranksieve.cuda.device import THREADS, CudaGraphs, beside, download, empty, join, n_blocks, overwrite, upload
 from ranksieve.cuda.gradients import (
     CrossEntropy,
     Lambdas,
