@@ -276,7 +276,7 @@ def test_the_most_categories_are_used_wherever_forests_are_trained(data, algo):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"algo": "oblivious-lambdamart"}, "no splits by categories"),
+        ({"algo": "oblivious-lambdamart"}, "does not support categorical features"),
         ({"algo": "lambdamart", "monotone": "brand:+1"}, "'brand', which is categorical"),
         ({"algo": "ranksvm"}, "ranksvm cannot use categories"),
         ({"algo": "lambdarank"}, "lambdarank cannot use categories"),

@@ -10,7 +10,6 @@ from numba import get_num_threads
 
 from ranksieve.boosting.scores import NO_ROWS, Choice, Scores, Wanted, all_waiting
 from ranksieve.data.binned import Binned
-from ranksieve.data.blocks import give_back_memory
 from ranksieve.data.disk_rows import CHOSEN_SHARE
 from ranksieve.kernels.compile_trees import Compiled
 from ranksieve.kernels.lazy_scores import margins
@@ -37,6 +36,8 @@ class DiskScores(Scores):
     To save memory, documents that are scored singly have their scores in the array of all, and heads are not kept.
     """
 
+    has_own_values = False
+
     def __init__(self, data: Binned, *, start: float | np.ndarray = 0.0) -> None:
         assert data.disk is not None
         super().__init__(data, start=start)
@@ -56,17 +57,6 @@ class DiskScores(Scores):
         part = slice(first, first + len(bins))
         done = self._done[part] if self._n_copied == self._n_scored else NO_DOCS  # else none was scored singly since
         add_blocks_binned(0, -(-len(bins) // BLOCK), bins, trees, self._n_scored, done, self._all_scores[part])
-
-    def _copy_all(self) -> None:
-        """Let the single scores begin where all documents are."""
-        if self._n_copied == self._n_scored:
-            return
-        if self._n_copied < 0:
-            give_back_memory()  # what the first trees, which see everything, needed
-            self._values = self._all_scores
-            self._done = np.empty(len(self._all_scores), self._done.dtype)
-        self._done.fill(self._n_scored)
-        self._n_copied = self._n_scored
 
     def _heads_of(self, lowest: bool) -> np.ndarray:
         return NO_HEADS

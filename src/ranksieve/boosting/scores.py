@@ -76,6 +76,8 @@ class Scores:
     best documents of a query are found without scoring all of them.
     """
 
+    has_own_values = True  # whether single documents are scored apart from the scores of all
+
     def __init__(self, data: Binned, *, start: float | np.ndarray = 0.0) -> None:
         n_docs, self._offsets = data.lists.n_docs, data.lists.offsets
         self._bins = RowBins(data.bins, np.empty(0, np.int32))
@@ -229,9 +231,10 @@ class Scores:
             return
         if self._n_copied < 0:
             give_back_memory()  # what the first trees, which see everything, needed
-            self._values = np.empty_like(self._all_scores)
+            self._values = np.empty_like(self._all_scores) if self.has_own_values else self._all_scores
             self._done = np.empty(len(self._all_scores), self._done.dtype)
-        self._values[:] = self._all_scores
+        if self.has_own_values:
+            self._values[:] = self._all_scores
         self._done.fill(self._n_scored)
         self._heads.clear()
         self._n_copied, self._n_walked = self._n_scored, 0

@@ -79,15 +79,9 @@ class GpuScores:
         return self.all()[rows]
 
     def choose(
-        self,
-        lows: np.ndarray,
-        highs: np.ndarray,
-        thresholds: np.ndarray | None = None,
-        last: Choice | None = None,
-        *,
-        labels: np.ndarray | None = None,
-        lowest: bool = False,
-    ) -> Choice:
+        self, lows: np.ndarray, highs: np.ndarray, thresholds: np.ndarray | None = None, last: Choice | None = None, *,
+        labels: np.ndarray | None = None, lowest: bool = False,
+    ) -> Choice:  # fmt: skip
         """See `Scores.choose`; on the host, for rules of the user."""
         values = -self.all() if lowest else self.all()
         rows = np.flatnonzero(np.ones(len(values)) if labels is None else np.asarray(labels) == 0).astype(ROW)
