@@ -123,7 +123,7 @@ def test_bad_input():
     lists = lists_of([1, 0], [2])
     with pytest.raises(ParameterError, match="smaller number first"):
         LineSearch(lists, parse_metric("ndcg")).curve(np.zeros(2), np.ones(2), 2.0, 1.0)
-    with pytest.raises(ParameterError, match="cannot be searched"):
+    with pytest.raises(ParameterError, match="the line search does not support"):
         LineSearch(lists, parse_metric("avg-ndcg@5"))
     with pytest.raises(DataError, match="undefined"):
         LineSearch(lists_of([0, 0], [2]), parse_metric("ndcg"))
