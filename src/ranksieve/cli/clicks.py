@@ -278,10 +278,9 @@ def simulate(given: ClickSimulateArguments) -> None:
         ranker: Any = [load(one) for one in given.ranker]
     else:
         ranker = library.logging_ranker(labelled, share=given.share)  # --seed changes what users do, not the ranker
-    log = library.simulate(
-        labelled, ranker, model=given.users, pages=given.pages, depth=given.depth, eta=given.eta, noise=given.noise,
-        temperature=given.temperature, swaps=given.swaps, seed=given.seed,
-    )  # fmt: skip
+    policy = library.LoggingPolicy(ranker, given.temperature, given.swaps)
+    users = library.Users(given.users, given.eta, given.noise)
+    log = library.simulate(labelled, policy, users, pages=given.pages, depth=given.depth, seed=given.seed)
     library.write(log, given.out)
     facts = [("log", f"{given.out}, {log_facts(log)}")]
     if not (given.temperature or given.swaps or len(given.ranker or ()) > 1):

@@ -65,7 +65,7 @@ def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = N
     --------
     >>> import ranksieve as rs
     >>> data = rs.synth.cubic(20)
-    >>> log = rs.clicks.simulate(data, pages=500, temperature=0.5)
+    >>> log = rs.clicks.simulate(data, rs.clicks.LoggingPolicy(temperature=0.5), pages=500)
     >>> rs.clicks.train(log, data, trees=5).n_trees
     30
     """
