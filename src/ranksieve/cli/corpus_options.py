@@ -1,4 +1,4 @@
-"""Options of the commands on an index, and how these commands show notes."""
+"""Options of the commands on an index."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from ranksieve.cli.command import option, with_options
-from ranksieve.cli.console import check_writable, progress_output
+from ranksieve.cli.console import check_writable
 from ranksieve.cli.shared_options import Threads
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import read_size, unit_hint
@@ -176,9 +175,3 @@ def memory_size(text: str, flag: str, least: int = 1) -> int:
         expected = f"{text!r}; expected a size such as 512M or 2G{'' if least == 1 else f', at least {least:,} bytes'}"
         raise ParameterError(f"{flag} is {(unit_hint(text) if size else '') or expected}")
     return size
-
-
-def show_notes(notes: Iterable[str]) -> None:
-    """Notes, one line each, on standard error."""
-    for note in notes:
-        progress_output().print(Text(f"note: {note}", style="yellow"), soft_wrap=True)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, show_facts
-from ranksieve.cli.corpus_options import IndexArgument, Qrels, show_notes
+from ranksieve.cli.console import check_writable, show_facts, show_remark
+from ranksieve.cli.corpus_options import IndexArgument, Qrels
 from ranksieve.cli.files import write_data
 from ranksieve.cli.shared_options import OutData, out_option
 from ranksieve.text_formats import counted, some_of
@@ -46,12 +46,9 @@ def feature_log(
     """
     check_writable(out, *log, qrels)
     from ranksieve.retrieval.feature_logs import read_feature_log
-    from ranksieve.retrieval.notes import Notes
 
-    notes = Notes()
-    data = read_feature_log(log, qrels, id=id, field=log_field, missing=missing, notes=notes)
+    data = read_feature_log(log, qrels, id=id, field=log_field, missing=missing)
     write_data(data, out)
-    show_notes(notes)
     shape = counted(query=data.n_queries, document=data.n_docs, feature=data.n_features)
     show_facts([("data", f"{out}, {shape}"), ("positives", f"{(data.labels > 0).sum():,}")])
 
@@ -95,5 +92,5 @@ def feature_set(
         json.dump(made.definition, file, indent=1, ensure_ascii=False)
         file.write("\n")
     if made.left_out:
-        show_notes([f"features without a counterpart: {len(made.left_out):,} ({some_of(made.left_out, 3)})"])
+        show_remark(f"note: features without a counterpart: {len(made.left_out):,} ({some_of(made.left_out, 3)})")
     show_facts([("features", f"{out}, {counted(feature=len(made.names))}: {some_of(made.names)}")])

@@ -20,7 +20,6 @@ from ranksieve.cli.corpus_options import (
     Run,
     SearchOptions,
     own_features,
-    show_notes,
     takes_first_stage,
 )
 from ranksieve.cli.shared_options import out_option
@@ -76,15 +75,14 @@ def features(given: FeatureArguments, search: SearchOptions, stage: Any = None) 
     from ranksieve.cli.compiling import counting_kernels
     from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.labelling import QueryCandidates, write_features
-    from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_judgements, read_run
-    from ranksieve.retrieval.searching import Searcher
+    from ranksieve.retrieval.searching import Retriever
 
-    start, notes, texts = time.perf_counter(), Notes(), read_queries(given.queries)
+    start, texts = time.perf_counter(), read_queries(given.queries)
     pairs = QueryCandidates(
         texts,
-        Searcher(opened, stage, threads, query_vectors=search.query_vectors(texts)),
+        Retriever(opened, stage, query_vectors=search.query_vectors(texts), threads=threads),
         given.depth,
         None if given.run is None else read_run(given.run),
         None if given.qrels is None else read_judgements(given.qrels),
@@ -92,8 +90,7 @@ def features(given: FeatureArguments, search: SearchOptions, stage: Any = None) 
     with ProgressDisplay("features", kernels="lexical") as display, counting_kernels(display):
         pairs = replace(pairs, progress=lambda done, all: display.update(done, all, unit="query", title="features"))
         own = own_features(given.own)
-        written = write_features(pairs, out, select=select, extra=own, notes=notes, threads=threads)
-    show_notes(notes)
+        written = write_features(pairs, out, select=select, extra=own, threads=threads)
     show_facts(
         [
             ("data", f"{out}, {counted(query=written.n_queries, document=written.n_docs, feature=written.n_features)}"),

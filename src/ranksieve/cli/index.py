@@ -11,7 +11,7 @@ import typer
 
 from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import show_facts
-from ranksieve.cli.corpus_options import memory_size, show_notes, vector_facts, vectors_or_function
+from ranksieve.cli.corpus_options import memory_size, vector_facts, vectors_or_function
 from ranksieve.cli.shared_options import out_option
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.files import check_folder
@@ -100,7 +100,6 @@ def index(given: IndexArguments, dense: VectorOptions) -> None:
             progress=lambda read: display.update(read, unit="document", title="indexing"),
             vector_progress=lambda done, most: display.update(done, most, unit="document", title="encoding"),
         )  # fmt: skip
-    show_notes(made.notes)
     facts = made.describe()
     lengths = (f"{name} ({mean:,.1f} terms)" for name, mean in facts["fields"].items())
     show_facts(

@@ -20,7 +20,6 @@ from ranksieve.cli.corpus_options import (
     Run,
     SearchOptions,
     own_features,
-    show_notes,
     takes_first_stage,
 )
 from ranksieve.cli.shared_options import ModelArgument, OutRun, metric_option, read_weights
@@ -54,24 +53,20 @@ def retrieve(given: RetrieveArguments, search: SearchOptions, stage: Any = None)
     from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.first_stage import FirstStage
     from ranksieve.retrieval.index import Index
-    from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_judgements, write_run
+    from ranksieve.retrieval.searching import Retriever
     from ranksieve.retrieval.searching import retrieve as retrieve_candidates
     from ranksieve.retrieval.tuning import tune as tune_stage
 
     index, texts = Index(given.index), read_queries(given.queries)
-    notes, metric = Notes(), given.metric
-    options: dict[str, Any] = {
-        "query_vectors": search.query_vectors(texts),
-        "threads": search.threads or None,
-        "notes": notes,
-    }
+    options: dict[str, Any] = {"query_vectors": search.query_vectors(texts), "threads": search.threads or None}
     chosen = stage or index.stage or FirstStage()
     if given.tune is not None:
+        metric, first = given.metric, Retriever(index, chosen, **options)
         with ProgressDisplay("tuning", kernels="retrieving") as display, counting_kernels(display):
             tuned = tune_stage(
-                index, texts, read_judgements(given.tune), chosen, metric=metric, **options,
+                first, texts, read_judgements(given.tune), metric=metric,
                 progress=lambda done, most, best: display.update(
                     done, most, unit="setting", details=[f"{metric} {best:.4f}"], estimate="at most {} left",
                     title="tuning",
@@ -90,7 +85,6 @@ def retrieve(given: RetrieveArguments, search: SearchOptions, stage: Any = None)
         run = retrieve_candidates(index, texts, given.depth, chosen, **options)
     seconds = time.perf_counter() - start
     write_run(run, given.out, tag=chosen.model)
-    show_notes(notes)
     show_facts([("run", _run_facts(given.out, run)), ("time", duration(seconds))])
 
 
@@ -163,22 +157,20 @@ def rerank(given: RerankArguments, search: SearchOptions, stage: Any = None) -> 
     check_writable(given.out, given.model_file, given.queries, given.run)
     from ranksieve.cli.compiling import counting_kernels
     from ranksieve.progress import ProgressDisplay
-    from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.pipeline import Pipeline
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_run, write_run
 
     own, threads = own_features(given.own), search.threads or None
     pipeline = Pipeline(given.index, given.model_file, stage=stage, depth=given.depth, extra=own, threads=threads)
-    texts, candidates, notes = read_queries(given.queries), None if given.run is None else read_run(given.run), Notes()
+    texts, candidates = read_queries(given.queries), None if given.run is None else read_run(given.run)
     vectors = search.query_vectors(texts)
     start = time.perf_counter()
     with ProgressDisplay("re-ranking", kernels="lexical") as display, counting_kernels(display):
         result = pipeline.rerank(
-            texts, candidates, query_vectors=vectors, notes=notes,
+            texts, candidates, query_vectors=vectors,
             progress=lambda done, all: display.update(done, all, unit="query", title="re-ranking"),
         )  # fmt: skip
     seconds = time.perf_counter() - start
     write_run(result, given.out, tag="ranksieve")
-    show_notes(notes)
     show_facts([("run", _run_facts(given.out, result)), ("time", duration(seconds))])

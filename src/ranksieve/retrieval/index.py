@@ -20,7 +20,7 @@ from ranksieve.retrieval.corpus import Corpus, Document
 from ranksieve.retrieval.encoders import SVD, SvdEncoder
 from ranksieve.retrieval.first_stage import as_first_stage
 from ranksieve.retrieval.index_header import FORMAT
-from ranksieve.retrieval.notes import collected_notes
+from ranksieve.retrieval.notes import logged_notes
 from ranksieve.retrieval.storage import Postings, open_folder
 from ranksieve.retrieval.texts import unpacked
 from ranksieve.retrieval.vectors import Graph, StoredVectors
@@ -140,7 +140,7 @@ class Index:
         """
         chosen = IndexSettings(**{**settings, "stage": as_first_stage(settings.get("stage"))})
         source = corpus if isinstance(corpus, Corpus) else Corpus(corpus)
-        with collected_notes(None) as notes:
+        with logged_notes() as notes:
             build_index(
                 source, out, chosen, replace=replace, progress=progress, vector_progress=vector_progress,
                 notes=notes,

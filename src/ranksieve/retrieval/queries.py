@@ -143,7 +143,7 @@ class Prepared:
     def vectors(self) -> np.ndarray:
         """One row per query; they are made when they are first needed."""
         if self.encode is None:
-            raise ParameterError("the queries were prepared without vectors; prepare them with Searcher.prepare")
+            raise ParameterError("the queries were prepared without vectors; prepare them with Retriever.prepare")
         return self.encode()
 
 
