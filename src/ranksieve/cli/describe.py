@@ -224,8 +224,8 @@ def _describe_columns(roles: ColumnRoles) -> None:
     facts = [("options", f"{needed}; ranksieve describe, train and others need them to read this file")]
     if "NAME" in roles.flags.values():
         facts.append(("NAME", "no column has a usual name for this; name the right one"))
-    if "ignore" in roles.flags:
-        categories = shlex.quote(roles.flags["ignore"])
+    if roles.categories:
+        categories = shlex.quote(roles.categories)
         facts.append(
             ("or", f"--categorical {categories} instead of --ignore, for those that hold categories or lists of them")
         )

@@ -104,7 +104,9 @@ class TrainingData:
             self._compare("test", self._test, scored.lists)
             result = evaluate(scored.with_first_stage(), scored.lists, metric)
             facts = [("test", f"{metric} {result.mean():.4f}{self.leakage('test')}")]
-            if scored.first_stage is not None and not np.isnan(result.mean()):
+            if scored.first_stage is None:
+                facts.append((FIRST_STAGE, "not compared: the data does not note its score; 'ranksieve features' does"))
+            elif not np.isnan(result.mean()):
                 facts.append((FIRST_STAGE, f"{metric} {result.mean(FIRST_STAGE):.4f}"))
                 facts.append(("difference", str(result.compare("the model", FIRST_STAGE))))
             show_facts([*facts, (CONVENTIONS, result.conventions[0])], len(CONVENTIONS))

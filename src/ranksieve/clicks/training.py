@@ -49,10 +49,8 @@ def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = N
 
     Parameters
     ----------
-    log
-        Result pages with clicks.
-    dataset
-        Features of the documents, by query id and document id. Labels are not used.
+    log, dataset
+        As for `page_lists`.
     propensities
         Given or estimated ones; None for those that can be harvested from the log.
     **params

@@ -168,8 +168,9 @@ class ReadOptions:
         ignored = {part.strip() for part in self.ignore.split(",") if part.strip()}
         for part in ignored:
             if not any(fnmatchcase(name, part) for name in names):
+                comma = "; write ? for the comma in a name" if any("," in name for name in names) else ""
                 raise DataError(
-                    f"{place}: no column is named {part!r}, which is to be ignored; it has: {some_of(names)}"
+                    f"{place}: no column is named {part!r}, which is to be ignored; it has: {some_of(names)}{comma}"
                 )
         others = {*found.values(), *RESERVED}  # a second column `label` would leak the target
         features = tuple(

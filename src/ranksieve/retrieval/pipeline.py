@@ -102,6 +102,7 @@ class Pipeline:
         encode: Encode | None = None,
         threads: int | None = None,
     ):
+        _check_order(index, model)
         self.model = load(model) if isinstance(model, str | os.PathLike) else model
         self._trained_on = Provenance.of_model(self.model)
         trained_depth = None if self._trained_on is None else self._trained_on.depth
@@ -311,3 +312,11 @@ class Pipeline:
             n_docs, of_run = self.index.n_docs, pairs.run is not None
             found.append(other_candidates(trained_on, pairs.provenance, used, n_docs=n_docs, of_run=of_run))
         return [warning for warning in found if warning is not None]
+
+
+def _check_order(index: Any, model: Any) -> None:
+    """Refuse an index in the place of the model, and a model in that of the index."""
+    are_files = all(isinstance(one, str | os.PathLike) for one in (index, model))
+    if isinstance(model, Index) or (are_files and os.path.isfile(index) and os.path.isdir(model)):
+        given = f"{index}, a file, and the model {model}, a folder" if are_files else "no index, and the model one"
+        raise ParameterError(f"the index is {given}; they are exchanged: give the index first, then the model")
