@@ -265,3 +265,11 @@ def test_the_difference_to_training_is_a_message_or_a_warning(index, model):
     other.warns = False
     assert "candidates of bm25f" in other.difference()
     other.search("wing")  # a warning would be an error here
+
+
+def test_an_index_and_a_model_that_are_exchanged_are_named(index, model, tmp_path):
+    model.save(tmp_path / "model.txt")
+    with pytest.raises(ParameterError, match=r"the index is .*model.txt, a file, and the model .*, a folder; they are"):
+        rs.Pipeline(tmp_path / "model.txt", index.path)
+    with pytest.raises(ParameterError, match="they are exchanged: give the index first, then the model"):
+        rs.Pipeline(model, index)

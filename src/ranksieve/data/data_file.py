@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ranksieve.data.categories import Categorical, categorical_text
+from ranksieve.data.categories import Categorical, categorical_text, comma_hint
 from ranksieve.data.features import order_by_number
 from ranksieve.errors import DataError, param
 from ranksieve.text_formats import some_of
@@ -168,9 +168,9 @@ class ReadOptions:
         ignored = {part.strip() for part in self.ignore.split(",") if part.strip()}
         for part in ignored:
             if not any(fnmatchcase(name, part) for name in names):
-                comma = "; write ? for the comma in a name" if any("," in name for name in names) else ""
                 raise DataError(
-                    f"{place}: no column is named {part!r}, which is to be ignored; it has: {some_of(names)}{comma}"
+                    f"{place}: no column is named {part!r}, which is to be ignored; it has: {some_of(names)}"
+                    f"{comma_hint(names)}"
                 )
         others = {*found.values(), *RESERVED}  # a second column `label` would leak the target
         features = tuple(
