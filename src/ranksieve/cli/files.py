@@ -27,7 +27,7 @@ COLUMNS = {
         "Columns that are not features, such as texts: names or globs, separated by commas; write ? for a comma in a "
         "name.",
     ),
-    "categorical": ("categorical types", "Columns that hold categories, such as brands; as --ignore."),
+    "categorical": ("categorical types", "Columns that hold categories, such as brands; named as for --ignore."),
 }
 
 

@@ -47,7 +47,7 @@ class PruneArguments:
     rate: Annotated[float, typer.Option(help="Share of the trees to remove, between 0 and 1.")]
     out: OutModel
     valid: Path | None = option(None, "Validation data. Trees and weights are judged on it, by cross-fitting.")
-    train: Path | None = option(None, "Training data. Its metric is reported. See --judge-on.")
+    train: Path | None = option(None, "Training data. The metric on it is reported. See --judge-on.")
     judge_on: str = option(
         "valid",
         "Judge trees and weights on validation or on training data: keep those with the best metric there. "

@@ -92,49 +92,41 @@ def _run_facts(out: Path, run: Any) -> str:
     return f"{out}, {counted(query=run.n_queries, document=len(run))}"
 
 
-def fuse(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN RUN...", help="TREC runs.")],
-    out: OutRun,
-    method: Annotated[
-        str,
-        typer.Option(
-            metavar="rrf|sum|mnz",
-            help="rrf: reciprocal rank fusion; sum: sum of normalised scores (CombSUM); mnz: that sum times the number "
-            "of runs that have the document (CombMNZ).",
-        ),
-    ] = "rrf",
-    norm: Annotated[
-        str | None,
-        typer.Option(
-            metavar="min-max|zmuv|rank|none",
-            help="Normalisation of each list for sum and mnz. zmuv: mean 0 and variance 1.",
-            show_default="min-max",
-        ),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WEIGHTS", help="Weights of the runs in their order, as in '0.7,0.3'.", show_default="all 1"
-        ),
-    ] = None,
-    k: Annotated[int | None, typer.Option("--k", min=0, help="Constant of rrf.", show_default="60")] = None,
-    depth: Annotated[
-        int | None, typer.Option(min=1, help="Documents to keep per query.", show_default="all")
-    ] = None,
-) -> None:  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class FuseArguments:
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN RUN...", help="TREC runs.")]
+    out: OutRun
+    method: str = option(
+        "rrf",
+        "rrf: reciprocal rank fusion; sum: sum of normalised scores (CombSUM); mnz: that sum times the number of runs "
+        "that have the document (CombMNZ).", metavar="rrf|sum|mnz",
+    )  # fmt: skip
+    norm: str | None = option(
+        None, "Normalisation of each list for sum and mnz. zmuv: mean 0 and variance 1.",
+        metavar="min-max|zmuv|rank|none", show_default="min-max",
+    )  # fmt: skip
+    weights: str | None = option(
+        None, "Weights of the runs in their order, as in '0.7,0.3'.", metavar="WEIGHTS", show_default="all 1"
+    )
+    k: int | None = option(None, "Constant of rrf.", "--k", min=0, show_default="60")
+    depth: int | None = option(None, "Documents to keep per query.", min=1, show_default="all")
+
+
+@takes_options
+def fuse(given: FuseArguments) -> None:
     """Fuse TREC runs of any systems into one run.
 
     A query gets the documents of all runs. Documents with equal scores keep the order of the first run that
     has them.
     """
-    check_writable(out, *runs)
+    check_writable(given.out, *given.runs)
     from ranksieve.retrieval.fusion import fuse as fuse_runs
     from ranksieve.retrieval.runs import write_run
 
-    factors = None if weights is None else read_weights(weights)
-    run = fuse_runs(runs, method, norm=norm, weights=factors, k=k, depth=depth)
-    write_run(run, out, tag=method)
-    show_facts([("run", _run_facts(out, run))])
+    weights = None if given.weights is None else read_weights(given.weights)
+    run = fuse_runs(given.runs, given.method, norm=given.norm, weights=weights, k=given.k, depth=given.depth)
+    write_run(run, given.out, tag=given.method)
+    show_facts([("run", _run_facts(given.out, run))])
 
 
 @dataclass(frozen=True, kw_only=True)
