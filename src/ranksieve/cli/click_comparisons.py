@@ -24,7 +24,7 @@ def interleave(
     depth: Annotated[int, typer.Option(min=1, help="Documents of a page.")] = 10,
     seed: Seed = 0,
 ) -> None:
-    """Interleave two rankings of each query that both have."""
+    """Interleave two rankings of each query that is in both runs."""
     from ranksieve import clicks as library
     from ranksieve.clicks.reading import write_records
     from ranksieve.retrieval.runs import read_run

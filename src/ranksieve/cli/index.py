@@ -41,7 +41,11 @@ class IndexArguments:
         None, "Field with the documents' ids.", metavar="FIELD", show_default="id, _id, docno, doc_id or docid"
     )
     lower: bool = option(True, "Convert text to lower case.", "--lower/--no-lower")
-    split: bool = option(True, "Also index the parts of camelCase, snake_case and w12: w and 12.", "--split/--no-split")
+    split: bool = option(
+        True,
+        "Also index the parts of words: file and name of fileName and file_name, w and 12 of w12.",
+        "--split/--no-split",
+    )
     stop: str = option("english", "Stop words: english, none, or a file of words.", metavar="WORDS")
     stem: str = option("english", "Snowball stemmer: english, german, …, or none.", metavar="LANGUAGE")
     positions: bool = option(True, "Store positions, for phrase and proximity features.", "--positions/--no-positions")
