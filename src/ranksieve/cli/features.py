@@ -19,8 +19,8 @@ from ranksieve.cli.corpus_options import (
     Qrels,
     Run,
     SearchOptions,
+    StageOptions,
     own_features,
-    takes_first_stage,
 )
 from ranksieve.cli.shared_options import out_option
 from ranksieve.errors import ParameterError
@@ -53,9 +53,8 @@ class FeatureArguments:
     own: Own = None
 
 
-@takes_first_stage
 @takes_options
-def features(given: FeatureArguments, search: SearchOptions, stage: Any = None) -> None:
+def features(given: FeatureArguments, search: SearchOptions, first_stage: StageOptions) -> None:
     """Compute features of candidates, with labels from judgements: training data for the second stage.
 
     'ranksieve feature-log' reads features that Elasticsearch, OpenSearch or Solr has logged.
@@ -63,6 +62,7 @@ def features(given: FeatureArguments, search: SearchOptions, stage: Any = None) 
     from ranksieve.retrieval.index import Index
 
     select, out, threads = given.select or [], given.out, search.threads or None
+    stage = first_stage.read(out)
     if given.list_them:
         _list(None if given.index is None else Index(given.index), select, own_features(given.own))
         return

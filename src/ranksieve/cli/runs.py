@@ -19,8 +19,8 @@ from ranksieve.cli.corpus_options import (
     QueriesArgument,
     Run,
     SearchOptions,
+    StageOptions,
     own_features,
-    takes_first_stage,
 )
 from ranksieve.cli.shared_options import ModelArgument, OutRun, metric_option, read_weights
 from ranksieve.text_formats import counted, duration
@@ -43,10 +43,10 @@ class RetrieveArguments:
     )
 
 
-@takes_first_stage
 @takes_options
-def retrieve(given: RetrieveArguments, search: SearchOptions, stage: Any = None) -> None:
+def retrieve(given: RetrieveArguments, search: SearchOptions, first_stage: StageOptions) -> None:
     """Retrieve candidates for queries (first stage)."""
+    stage = first_stage.read(given.out)
     for written in filter(None, (given.out, given.save_stage)):
         check_writable(written, given.queries, given.tune)
     from ranksieve.cli.compiling import counting_kernels
@@ -142,10 +142,10 @@ class RerankArguments:
     own: Own = None
 
 
-@takes_first_stage
 @takes_options
-def rerank(given: RerankArguments, search: SearchOptions, stage: Any = None) -> None:
+def rerank(given: RerankArguments, search: SearchOptions, first_stage: StageOptions) -> None:
     """Re-rank candidates with a model (second stage)."""
+    stage = first_stage.read(given.out)
     check_writable(given.out, given.model_file, given.queries, given.run)
     from ranksieve.cli.compiling import counting_kernels
     from ranksieve.progress import ProgressDisplay
