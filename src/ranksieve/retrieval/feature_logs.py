@@ -56,12 +56,10 @@ def read_feature_log(
 
     Examples
     --------
-    >>> import tempfile
     >>> from pathlib import Path
     >>> hit = '{"_id": "d7", "fields": {"_ltrlog": [{"main": [{"name": "title", "value": 1.5}, {"name": "age"}]}]}}'
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "log.jsonl").write_text('{"qid": "q1", "hits": {"hits": [' + hit + "]}}")
-    ...     data = read_feature_log(f"{folder}/log.jsonl", {"q1": {"d7": 2}})
+    >>> _ = Path("log.jsonl").write_text('{"qid": "q1", "hits": {"hits": [' + hit + "]}}")
+    >>> data = read_feature_log("log.jsonl", {"q1": {"d7": 2}})
     >>> data.feature_names, data.features.tolist(), data.labels.tolist()
     (('title', 'age'), [[1.5, nan]], [2.0])
     """

@@ -204,11 +204,9 @@ def extract_features(
 
     Examples
     --------
-    >>> import tempfile
     >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     index = Index.build(corpus, f"{folder}/index")
-    ...     data = extract_features(index, {"q": "red roses"}, judgements={"q": {"b": 1}}, select=["tf_sum.text"])
+    >>> index = Index.build(corpus, "index")
+    >>> data = extract_features(index, {"q": "red roses"}, judgements={"q": {"b": 1}}, select=["tf_sum.text"])
     >>> data.features.tolist(), data.labels.tolist(), data.lists.doc_ids.tolist()
     ([[3.0], [1.0]], [1.0, 0.0], ['b', 'a'])
     """

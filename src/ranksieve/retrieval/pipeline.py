@@ -78,15 +78,13 @@ class Pipeline:
 
     Examples
     --------
-    >>> import tempfile
     >>> import ranksieve as rs
     >>> corpus = [{"id": f"d{n}", "text": "red " * n + "wine " * (9 - n)} for n in range(9)]
     >>> queries, judgements = {"a": "red", "b": "red wine"}, {"a": {"d7": 1}, "b": {"d2": 1}}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     index = rs.Index.build(corpus, f"{folder}/index")
-    ...     data = rs.retrieval.extract_features(index, queries, judgements=judgements)
-    ...     model = rs.train(data, trees=5, leaves=4, min_docs=1)
-    ...     hits = rs.Pipeline(index, model).search("red", k=2)
+    >>> index = rs.Index.build(corpus, "index")
+    >>> data = rs.retrieval.extract_features(index, queries, judgements=judgements)
+    >>> model = rs.train(data, trees=5, leaves=4, min_docs=1)
+    >>> hits = rs.Pipeline(index, model).search("red", k=2)
     >>> hits[0].docno, hits[0].rank
     ('d7', 1)
     """
@@ -189,14 +187,12 @@ class Pipeline:
 
         Examples
         --------
-        >>> import tempfile
         >>> import ranksieve as rs
         >>> corpus = [{"id": f"d{n}", "text": "red " * n + "wine " * (9 - n)} for n in range(9)]
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     index = rs.Index.build(corpus, f"{folder}/index")
-        ...     data = rs.retrieval.extract_features(index, {"a": "red"}, judgements={"a": {"d7": 1}})
-        ...     pipeline = rs.Pipeline(index, rs.train(data, trees=2, leaves=4, min_docs=1))
-        ...     scored, found = pipeline.score("red"), pipeline.explain("red", ["d7", "d1"])
+        >>> index = rs.Index.build(corpus, "index2")
+        >>> data = rs.retrieval.extract_features(index, {"a": "red"}, judgements={"a": {"d7": 1}})
+        >>> pipeline = rs.Pipeline(index, rs.train(data, trees=2, leaves=4, min_docs=1))
+        >>> scored, found = pipeline.score("red"), pipeline.explain("red", ["d7", "d1"])
         >>> len(scored.docs), scored.features.shape == (len(scored.docs), data.n_features)
         (8, True)
         >>> differences = found.why("d7", "d1")

@@ -71,12 +71,10 @@ class Retriever:
 
     Examples
     --------
-    >>> import tempfile
     >>> import ranksieve as rs
     >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     retriever = Retriever(Index.build(corpus, f"{folder}/index"), "dirichlet")
-    ...     data = rs.retrieval.extract_features(retriever, {"q": "red roses"}, select=["first.score"])
+    >>> retriever = Retriever(Index.build(corpus, "index"), "dirichlet")
+    >>> data = rs.retrieval.extract_features(retriever, {"q": "red roses"}, select=["first.score"])
     >>> data.lists.doc_ids.tolist()
     ['b', 'a']
     """
@@ -246,10 +244,8 @@ def search(
 
     Examples
     --------
-    >>> import tempfile
     >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     hits = search(Index.build(corpus, f"{folder}/index"), "red roses")
+    >>> hits = search(Index.build(corpus, "index2"), "red roses")
     >>> hits[0].docno, hits[0].rank
     ('b', 1)
     """
@@ -291,10 +287,8 @@ def retrieve(
 
     Examples
     --------
-    >>> import tempfile
     >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = retrieve(Index.build(corpus, f"{folder}/index"), {"q1": "wine", "q2": "red"})
+    >>> run = retrieve(Index.build(corpus, "index3"), {"q1": "wine", "q2": "red"})
     >>> [(id, list(docs)) for id, docs, _ in run.lists()]
     [('q1', ['b']), ('q2', ['b', 'a'])]
     """

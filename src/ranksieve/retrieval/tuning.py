@@ -65,10 +65,8 @@ def tune(
 
     Examples
     --------
-    >>> import tempfile
     >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tune(Index.build(corpus, f"{folder}/index"), {"q1": "red"}, {"q1": {"b": 1}}, metric="mrr").stage.model
+    >>> tune(Index.build(corpus, "index"), {"q1": "red"}, {"q1": {"b": 1}}, metric="mrr").stage.model
     'bm25f'
     """
     wanted, first = parse_metric(metric), Retriever.of(index, queries)
