@@ -24,19 +24,14 @@ if TYPE_CHECKING:
     from ranksieve.data.blocks import Source
     from ranksieve.data.column_roles import ColumnRoles
 
+KINDS = "data file, model file, index folder, log of clicks, TREC run, or judgements (TREC qrels)"
 MOST_FEATURES = 10  # columns that are named
 FREQUENT = 3  # categories of a feature that are named
 
 
 @dataclass(frozen=True, kw_only=True)
 class DescribeArguments:
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="Data file, model file, index folder, log of clicks, TREC run, or judgements (TREC qrels).",
-        ),
-    ]
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=f"What to describe: {KINDS}.")]
     events: Path | None = option(None, "OpenSearch's ubi_events of a log.", metavar="FILE")
     verify: bool = option(False, "Compare an index with its checksums.", "--verify")
     card: bool = option(False, "Write a model card: a model as a page of Markdown.", "--card")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
 
 STANDARD_OUTPUT = ("-", "/dev/stdout")
+LIBRARIES = "LightGBM, XGBoost (JSON, UBJSON), RankLib, QuickRank or CatBoost (JSON)"
 FORMATS = "lightgbm, xgboost, elasticsearch (and OpenSearch), ranklib, quickrank, solr, vespa, onnx or c"
 
 
@@ -77,13 +78,7 @@ def predict(
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertArguments:
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="Model file of LightGBM, XGBoost (JSON, UBJSON), RankLib, QuickRank or CatBoost (JSON).",
-        ),
-    ]
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help=f"Model file of {LIBRARIES}.")]
     out: OutModel
     format: str | None = option(
         None, f"Format to write: {FORMATS}.", metavar="FORMAT",
