@@ -22,7 +22,7 @@ from ranksieve.data.parquet import write_blocks
 from ranksieve.retrieval.feature_extractor import FeatureExtractor
 from ranksieve.retrieval.labelling import QueryCandidates, labelled_blocks, write_features
 from ranksieve.retrieval.notes import Notes
-from ranksieve.retrieval.searching import Searcher
+from ranksieve.retrieval.searching import Retriever
 from retrieval_quality import FIELDS, read_collection
 
 PROJECTS = ("ecf", "eclipse.jdt.debug", "tomcat70", "eclipse.pde.ui")
@@ -33,7 +33,7 @@ def make(folder: Path, out: Path, depth: int, threads: int | None = None) -> Non
     queries, judgements = read_collection(folder)
     with tempfile.TemporaryDirectory() as temporary:
         index = rs.Index.build(folder / "corpus.jsonl.xz", f"{temporary}/index", fields=FIELDS[folder.name])
-        pairs = QueryCandidates(queries, Searcher(index), depth, judgements=judgements)
+        pairs = QueryCandidates(queries, Retriever(index), depth, judgements=judgements)
         start = time.perf_counter()
         written = write_features(pairs, out, threads=threads)
         print(out, written, f"{time.perf_counter() - start:.0f} s", flush=True)
@@ -53,7 +53,7 @@ def pooled(folder: Path, out: Path, *, depth: int, reports: int, select: tuple[s
             judgements = {id: judgements[id] for id in queries}
             corpus = folder / f"bugs-{name}" / "corpus.jsonl.xz"
             index = rs.Index.build(corpus, f"{temporary}/{name}", fields=FIELDS[f"bugs-{name}"])
-            pairs = QueryCandidates(queries, Searcher(index), depth, judgements=judgements)
+            pairs = QueryCandidates(queries, Retriever(index), depth, judgements=judgements)
             parts.append((pairs, FeatureExtractor(index, select, threads=threads)))
         _write_pooled(parts, out)
     return out

@@ -64,8 +64,8 @@ class Run:
 
     @cached_property
     def log(self) -> rs.clicks.ClickLog:
-        options = {"pages": PAGES, "eta": self.eta, "temperature": TEMPERATURE, "seed": self.number}
-        return rs.clicks.simulate(self.train, self.weak, **options)
+        policy, users = rs.clicks.LoggingPolicy(self.weak, TEMPERATURE), rs.clicks.Users(eta=self.eta)
+        return rs.clicks.simulate(self.train, policy, users, pages=PAGES, seed=self.number)
 
     @cached_property
     def pages(self) -> rs.Dataset:

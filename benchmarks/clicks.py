@@ -40,8 +40,8 @@ def recovery(folder: Path, work: Path) -> list[dict]:
     rows = []
     for eta in ETAS:
         true = rs.clicks.Propensities.power(eta, 10)
-        options = {"pages": 100_000, "eta": eta, "swaps": 0.5, "temperature": TEMPERATURE}
-        log = rs.clicks.simulate(train, weak, **options)
+        policy = rs.clicks.LoggingPolicy(weak, TEMPERATURE, swaps=0.5)
+        log = rs.clicks.simulate(train, policy, rs.clicks.Users(eta=eta), pages=100_000)
         row: dict = {"part": "propensities", "eta": eta, "true": true.values.round(4).tolist()}
         for method in ("harvest", "swaps", "pbm"):
             values = rs.clicks.propensities(log, method).values[:10]
@@ -143,7 +143,7 @@ def speed(folder: Path, work: Path) -> list[dict]:
     """Seconds to fit the position-based model to a million pages, without compiling."""
     data = rs.synth.cubic(2_000)
     rs.clicks.fit(rs.clicks.simulate(data, pages=1_000), "pbm")
-    log = rs.clicks.simulate(data, data.features[:, 0], pages=1_000_000, temperature=0.5)
+    log = rs.clicks.simulate(data, rs.clicks.LoggingPolicy(data.features[:, 0], 0.5), pages=1_000_000)
     start, cpu = time.perf_counter(), time.process_time()
     steps = rs.clicks.fit(log, "pbm").steps
     took = {"seconds": round(time.perf_counter() - start, 1), "core seconds": round(time.process_time() - cpu, 1)}

@@ -27,7 +27,7 @@ import ranksieve as rs
 from ranksieve.retrieval.corpus import read_documents
 from ranksieve.retrieval.feature_extractor import FeatureExtractor
 from ranksieve.retrieval.queries import QueryAnalysis, read_queries
-from ranksieve.retrieval.searching import Searcher
+from ranksieve.retrieval.searching import Retriever
 from results import save
 
 BUG_FIELDS = ["file=path~[^/]+$", "path", "text"]
@@ -129,9 +129,9 @@ def retrieval(folder: Path, field: str, out: Path, depth: int) -> dict:
     words = [[term for term in dict.fromkeys(analyzer.terms(text)) if index.term_number(term) >= 0] for text in texts]
     assert [len(some) for some in known] == [len(some) for some in words]
     k = min(depth, index.n_docs)
-    searcher = Searcher(index, rs.retrieval.FirstStage("bm25", k3=0.0), threads=1)
-    searcher.of_prepared(prepared, k)
-    ours, our_wall, our_cpu = timed(lambda: searcher.of_prepared(prepared, k))
+    retriever = Retriever(index, rs.retrieval.FirstStage("bm25", k3=0.0), threads=1)
+    retriever.of_prepared(prepared, k)
+    ours, our_wall, our_cpu = timed(lambda: retriever.of_prepared(prepared, k))
     retrieve = lambda: peer.retrieve(words, k=k, show_progress=False, n_threads=1)  # noqa: E731
     retrieve()
     theirs, their_wall, their_cpu = timed(retrieve)
@@ -149,10 +149,10 @@ def features(folder: Path, fields: list[str], out: Path, n_queries: int = 60) ->
     index = rs.Index.build(folder / "corpus.jsonl.xz", out, fields=fields, replace=True)
     texts = list(read_queries(folder / "queries.tsv.xz").values())[:n_queries]
     prepared = QueryAnalysis(index).prepare(texts)
-    candidates = Searcher(index).of_prepared(prepared, 1000)
+    candidates = Retriever(index).of_prepared(prepared, 1000)
     extractor = FeatureExtractor(index)
     start = time.perf_counter()
-    extractor.extract(texts[:1], QueryAnalysis(index).prepare(texts[:1]), Searcher(index).candidates(texts[:1], 10))
+    extractor.extract(texts[:1], QueryAnalysis(index).prepare(texts[:1]), Retriever(index).candidates(texts[:1], 10))
     compiling = time.perf_counter() - start
     made, wall, cpu = timed(lambda: extractor.extract(texts, prepared, candidates))
     return {
@@ -178,8 +178,8 @@ def serving(folder: Path, out: Path, n_queries: int = 93) -> dict:
         pipeline.search(text, k=10)
         spans.append(1000 * (time.perf_counter() - start))
     prepared = QueryAnalysis(index).prepare(texts)
-    searcher, extractor = Searcher(index, threads=1), FeatureExtractor(index, threads=1)
-    candidates, _, first = timed(lambda: searcher.of_prepared(prepared, 1000))
+    retriever, extractor = Retriever(index, threads=1), FeatureExtractor(index, threads=1)
+    candidates, _, first = timed(lambda: retriever.of_prepared(prepared, 1000))
     rows, _, described = timed(lambda: extractor.extract(texts, prepared, candidates))
     _, _, scored = timed(lambda: model.predict(rows, threads=1))
     per_query = {name: round(1000 * cpu / len(texts), 2) for name, cpu in

@@ -19,7 +19,7 @@ import numpy as np
 
 import ranksieve as rs
 from ranksieve.retrieval.first_stage import FirstStage
-from ranksieve.retrieval.searching import Searcher
+from ranksieve.retrieval.searching import Retriever
 from results import save
 
 QUERIES, K = 100, 10
@@ -54,10 +54,10 @@ def measure(n_docs: int, dimension: int, dtype: str, folder: Path, *, hnsw: bool
     built = time.perf_counter() - start
     made, exact = [], None
     for ef in (0, *SIZES) if hnsw else (0,):
-        searcher = Searcher(
-            index, FirstStage("dense", ef=ef), 1, query_vectors=lambda texts: queries[list(map(int, texts))]
+        retriever = Retriever(
+            index, FirstStage("dense", ef=ef), threads=1, query_vectors=lambda texts: queries[list(map(int, texts))]
         )
-        span, found = seconds_per_query(lambda query, it=searcher: it.candidates([str(query)], K).docs.tolist())
+        span, found = seconds_per_query(lambda query, it=retriever: it.candidates([str(query)], K).docs.tolist())
         exact = exact or found
         recall = np.mean([len(set(a) & set(b)) / K for a, b in zip(found, exact, strict=True)])
         row = {

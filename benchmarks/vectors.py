@@ -120,10 +120,10 @@ def measure(folder: Path, splits: int, encoders: tuple[str, ...]) -> list[dict]:
                 for name, stage, select in (
                     (WORDS, "bm25f", "!dense.*"), (WITH_VECTORS, "bm25f", ()), (ON_HYBRID, "hybrid", ())
                 ):  # fmt: skip
+                    retriever = rs.retrieval.Retriever(index, stage, query_vectors=vectors)
                     data = rs.retrieval.extract_features(
-                        index, queries, judgements=judgements, depth=DEPTH, stage=stage, select=select,
-                        query_vectors=vectors,
-                    )  # fmt: skip
+                        retriever, queries, judgements=judgements, depth=DEPTH, select=select
+                    )
                     values[name] = selgb(data, judgements, splits)
             facts |= {"index cpu s": round(seconds, 1), "splits": splits}
             rows.append(row(folder.name, index, encoder, values, facts))

@@ -17,7 +17,7 @@ from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import extract_features
 from ranksieve.retrieval.pipeline import Pipeline
 from ranksieve.retrieval.runs import Run, as_judgements, rows_of
-from ranksieve.retrieval.searching import retrieve
+from ranksieve.retrieval.searching import Retriever, retrieve
 
 __all__ = ["features", "ranker", "reranker", "retriever"]
 
@@ -107,11 +107,9 @@ def features(
 
     def extract(results: Any) -> Dataset:
         longest = int(results.groupby("qid").size().max())
+        given = Retriever(index, stage, query_vectors=vectors_of(results) or encode)
         run = Run.from_frame(results)
-        return extract_features(
-            index, _queries(results), run, depth=longest, stage=stage, select=select, extra=extra,
-            query_vectors=vectors_of(results) or encode,
-        )  # fmt: skip
+        return extract_features(given, _queries(results), run, depth=longest, select=select, extra=extra)
 
     return _classes().Features(extract)
 

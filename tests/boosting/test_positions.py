@@ -39,7 +39,7 @@ def clicks() -> tuple[rs.Dataset, rs.Dataset]:
     """Pages of simulated users with strong position bias, and the lists they are of."""
     lists = rs.synth.cubic(60)
     weak = rs.clicks.logging_ranker(lists, share=0.05, seed=3)
-    log = rs.clicks.simulate(lists, weak, pages=4000, eta=1.0, temperature=0.2, seed=1)
+    log = rs.clicks.simulate(lists, rs.clicks.LoggingPolicy(weak, 0.2), pages=4000, seed=1)
     return rs.clicks.page_lists(log, lists), lists
 
 

@@ -29,7 +29,7 @@ def folder(tmp_path_factory, run):
 def test_the_log_is_that_of_python(folder):
     data = rs.read(folder / "data.parquet")
     weak = rs.clicks.logging_ranker(data, share=0.1)  # not --seed
-    log = rs.clicks.simulate(data, weak, pages=2000, temperature=0.4, swaps=0.5, seed=3)
+    log = rs.clicks.simulate(data, rs.clicks.LoggingPolicy(weak, 0.4, swaps=0.5), pages=2000, seed=3)
     again = rs.clicks.read(folder / "log.jsonl")
     assert np.array_equal(log.clicks, again.clicks) and np.array_equal(log.swaps, again.swaps)
     found = rs.clicks.Propensities.load(folder / "p.json")
@@ -168,7 +168,7 @@ def test_train_writes_the_model_of_python(folder, run, tmp_path):
 
 def test_train_is_estimated_on_other_pages(folder, run, tmp_path):
     data, weights = rs.read(folder / "data.parquet"), rs.clicks.Propensities.load(folder / "p.json")
-    later = rs.clicks.simulate(data, pages=300, temperature=0.5, seed=7)
+    later = rs.clicks.simulate(data, rs.clicks.LoggingPolicy(temperature=0.5), pages=300, seed=7)
     rs.clicks.write(later, tmp_path / "later.jsonl")
     words = ("--data", folder / "data.parquet", "--propensities", folder / "p.json", "--out", tmp_path / "model.txt")
     outcome = run("clicks", "train", folder / "log.jsonl", *words, "--trees", 3, "--test", tmp_path / "later.jsonl")

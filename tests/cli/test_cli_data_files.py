@@ -213,3 +213,14 @@ def test_describe_of_an_index(run, tmp_path):
     assert run("describe", tmp_path).code == 2
     refused = run("describe", __file__, "--verify")
     assert refused.code == 2 and "--verify is for index folders" in refused.output
+
+
+def test_describe_does_not_offer_unique_texts_as_categories(run, tmp_path):
+    rows = [f"{n // 4},{n % 2},0.{n},red wine {n},{'ab'[n % 2]}" for n in range(12)]
+    (tmp_path / "wine.csv").write_text("\n".join(['qid,label,bm25,title,"brand, short"', *rows, ""]))
+    shown = " ".join(run("describe", tmp_path / "wine.csv").output.split())
+    assert "--ignore 'title,brand? short'" in shown
+    assert "--categorical 'brand? short' instead of --ignore" in shown
+    for given in (["--ignore", "title,brand, short"], ["--ignore", "title", "--categorical", "brand, short"]):
+        wrong = run("pack", tmp_path / "wine.csv", "--out", tmp_path / "wine.parquet", *given)
+        assert wrong.code == 2 and "write ? for the comma in a name" in wrong.output, wrong.output

@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from typing import Annotated, get_args
 
+import pytest
 import typer.main
 
 import ranksieve
@@ -16,7 +17,7 @@ from ranksieve import progress
 from ranksieve.cli.app import MODULES, app
 from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.options import SHORT
-from ranksieve.parameter_table import flag, table
+from ranksieve.parameter_table import algorithms, flag, table
 from ranksieve.progress import waiting
 from ranksieve.text_formats import duration, file_size
 
@@ -76,6 +77,15 @@ def test_train_has_a_flag_for_every_parameter(run, monkeypatch):
         if item.type is not bool:
             default = " ".join(map(str, item.default)) if isinstance(item.default, tuple) else item.default
             assert f"[default: {default}]" in entry[:400]
+
+
+@pytest.mark.parametrize("command", ["train", "tune", "cv"])
+def test_help_says_in_a_line_what_each_algorithm_is(run, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "200")
+    lines = run(command, "--help").output.partition("Algorithms:")[2].splitlines()
+    entries = [line for line in lines if line.startswith("  ") and not line.startswith("   ")]
+    assert [line.split()[0] for line in entries] == list(algorithms())
+    assert all(len(line.split()) > 3 for line in entries)
 
 
 def test_wrong_usage_is_exit_code_2(run):

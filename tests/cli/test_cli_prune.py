@@ -52,7 +52,7 @@ def test_progress_ends_with_why_it_ended(files, model, run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--rate", "1.5"), ("rate is 1.5", "between 0 and 1")),
+        (("--rate", "1.5", "--valid", "gone.txt"), ("--rate is 1.5", "between 0 and 1")),  # before data is read
         (("--rate", "0.5", "--strategy", "best"), ("--strategy is 'best'", "quality-loss")),
         (("--rate", "0.5", "--metric", "ndgc"), ("unknown metric 'ndgc'",)),
         (("--rate", "0.5", "--samples", "1"), ("--samples is 1", "an integer from 2")),

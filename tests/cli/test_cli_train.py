@@ -86,7 +86,8 @@ def test_train_prints_the_model_file_and_its_metric(files, run, tmp_path):
         test.conventions[0],
     ):
         assert text in shown
-    assert shown.count("conventions") == 1 and "first stage" not in shown
+    assert shown.count("conventions") == 1
+    assert "first stage not compared: the data does not say which feature is its score" in shown
 
 
 def test_train_and_evaluate_show_the_first_stage_that_the_data_notes(run, tmp_path):

@@ -123,7 +123,9 @@ def test_trust_bias_is_found():
 
 def test_swaps_give_propensities_though_documents_never_change_places():
     data = rs.synth.cubic(30)
-    log = rs.clicks.simulate(data, data.features[:, 0], pages=60_000, depth=5, eta=1.0, swaps=1.0, seed=7)
+    log = rs.clicks.simulate(
+        data, rs.clicks.LoggingPolicy(data.features[:, 0], swaps=1.0), pages=60_000, depth=5, seed=7
+    )
     found = rs.clicks.propensities(log, "swaps").values
     assert np.abs(found * np.arange(1, 6) - 1).max() < 0.1
     pages = np.flatnonzero(log.swaps[:, 1] == 2)

@@ -23,7 +23,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def log(data):
-    return rs.clicks.simulate(data, data.features[:, 0], pages=1500, temperature=0.4, seed=2)
+    return rs.clicks.simulate(data, rs.clicks.LoggingPolicy(data.features[:, 0], 0.4), pages=1500, seed=2)
 
 
 def test_posterior_means_are_those_of_plain_expectation_maximisation():
@@ -186,7 +186,7 @@ def test_training_is_the_mean_of_its_forests(data, log):
 
 def test_forests_of_queries_stop_by_queries_that_they_leave_out(monkeypatch):
     data = rs.synth.cubic(56, docs=15)
-    log = rs.clicks.simulate(data, data.features[:, 0], pages=2000, temperature=0.5, seed=5)
+    log = rs.clicks.simulate(data, rs.clicks.LoggingPolicy(data.features[:, 0], 0.5), pages=2000, seed=5)
     log = replace(log, clicks=log.clicks & np.repeat(log.queries != 4, log.sizes))  # a query without clicks
     calls = []
 
@@ -234,7 +234,7 @@ def test_training_refuses_a_log_whose_clicks_tell_nothing_apart(data):
 def test_training_on_a_log_ranks_better_than_plain_clicks():
     train, test = rs.synth.cubic(120, seed=7), rs.synth.cubic(60, seed=7, start=120)
     weak = rs.clicks.logging_ranker(train, share=0.02)
-    log = rs.clicks.simulate(train, weak, pages=4000, temperature=0.3)
+    log = rs.clicks.simulate(train, rs.clicks.LoggingPolicy(weak, 0.3), pages=4000)
     options = {"trees": 40, "leaves": 10, "learning_rate": 0.2, "early_stopping": 0}
     plain = rs.train(rs.clicks.page_lists(log, train), algo="lambdamart", position_rate=0, l2=100, **options)
     model = rs.clicks.train(log, train, **options)

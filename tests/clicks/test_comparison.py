@@ -112,7 +112,9 @@ def test_estimates_are_right_on_average():
         true.append((relevance[own][order] / np.log2(np.arange(2, 12))).sum())
     estimates = []
     for seed in range(30):
-        log = rs.clicks.simulate(data, data.features[:, 0], pages=400, depth=depth, temperature=1.0, seed=seed)
+        log = rs.clicks.simulate(
+            data, rs.clicks.LoggingPolicy(data.features[:, 0], 1.0), pages=400, depth=depth, seed=seed
+        )
         estimates.append(rs.clicks.estimate(log, new, power, clip=0))
     mean, error = np.mean([one.ips for one in estimates]), np.std([one.ips for one in estimates]) / np.sqrt(30)
     assert mean == pytest.approx(np.mean(true), abs=4 * error)

@@ -23,7 +23,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def log(data):
-    return rs.clicks.simulate(data, data.features[:, 0], pages=600, temperature=0.4, seed=3)
+    return rs.clicks.simulate(data, rs.clicks.LoggingPolicy(data.features[:, 0], 0.4), pages=600, seed=3)
 
 
 def gradients(rates, weights, scores, sizes, truncation=30):
@@ -79,7 +79,7 @@ def test_rated_lists_leave_out_documents_without_features(data, log):
 
 def test_rates_are_right_on_average_where_there_is_exposure(data):
     weak = data.features[:, 0]
-    log = rs.clicks.simulate(data, weak, pages=4000, temperature=0.5, eta=1.0, noise=0.1, seed=1)
+    log = rs.clicks.simulate(data, rs.clicks.LoggingPolicy(weak, 0.5), pages=4000, seed=1)
     lists = rs.clicks.rated_lists(log, data, rs.clicks.Propensities.power(1, 10))
     relevance = 0.1 + 0.9 * (2.0 ** data.labels.astype(float) - 1) / (2.0 ** data.labels.max() - 1)
     places = {row.tobytes(): number for number, row in enumerate(data.features)}

@@ -24,14 +24,17 @@ def relevance_of(data, log):
 
 
 def test_the_same_seed_gives_the_same_log(data):
-    logs = [rs.clicks.simulate(data, data.features[:, 0], pages=300, temperature=0.5, seed=seed) for seed in (1, 1, 2)]
+    policy = rs.clicks.LoggingPolicy(data.features[:, 0], temperature=0.5)
+    logs = [rs.clicks.simulate(data, policy, pages=300, seed=seed) for seed in (1, 1, 2)]
     assert np.array_equal(logs[0].documents, logs[1].documents) and np.array_equal(logs[0].clicks, logs[1].clicks)
     assert not np.array_equal(logs[0].clicks, logs[2].clicks)
 
 
 @pytest.mark.parametrize("eta", [0.0, 1.0])
 def test_position_bias_and_noise_are_as_given(data, eta):
-    log = rs.clicks.simulate(data, temperature=5.0, pages=60_000, eta=eta, noise=0.2, seed=3)
+    log = rs.clicks.simulate(
+        data, rs.clicks.LoggingPolicy(temperature=5.0), rs.clicks.Users(eta=eta, noise=0.2), pages=60_000, seed=3
+    )
     relevance = relevance_of(data, log)
     for place in (0, 1, 4):
         for wanted in (0.0, 1.0):
@@ -41,16 +44,22 @@ def test_position_bias_and_noise_are_as_given(data, eta):
 
 
 def test_trust_bias_makes_users_click_irrelevant_documents_at_the_top(data):
-    log = rs.clicks.simulate(data, temperature=5.0, pages=60_000, model="trust", eta=0.0, trust=0.6, seed=3)
+    log = rs.clicks.simulate(
+        data,
+        rs.clicks.LoggingPolicy(temperature=5.0),
+        rs.clicks.Users("trust", eta=0.0, trust=0.6),
+        pages=60_000,
+        seed=3,
+    )
     irrelevant = relevance_of(data, log) == 0
     shares = [log.clicks[irrelevant & (log.places == place)].mean() for place in range(3)]
     assert shares == pytest.approx([0.6, 0.3, 0.2], abs=0.03)
 
 
 def test_a_cascade_ends_with_its_click(data):
-    log = rs.clicks.simulate(data, pages=500, model="cascade")
+    log = rs.clicks.simulate(data, users="cascade", pages=500)
     assert np.add.reduceat(log.clicks, log.offsets[:-1], dtype=int).max() == 1
-    several = rs.clicks.simulate(data, pages=2000, model="dbn", noise=0.6)
+    several = rs.clicks.simulate(data, users=rs.clicks.Users("dbn", noise=0.6), pages=2000)
     assert np.add.reduceat(several.clicks, several.offsets[:-1], dtype=int).max() > 1
 
 
@@ -68,7 +77,7 @@ def test_pages_show_the_best_of_the_ranker(data):
 
 def test_short_lists_make_short_pages():
     data = rs.Dataset.from_arrays(np.eye(5), [1, 0, 2, 0, 1], qid=["b", "b", "b", "a", "a"], doc_ids=list("vwxyz"))
-    log = rs.clicks.simulate(data, pages=40, depth=10, temperature=1.0, swaps=0.5)
+    log = rs.clicks.simulate(data, rs.clicks.LoggingPolicy(temperature=1.0, swaps=0.5), pages=40, depth=10)
     assert set(log.sizes.tolist()) == {2, 3}
     for query, documents in (("b", "vwx"), ("a", "yz")):
         rows = np.repeat(log.query_ids[log.queries] == query, log.sizes)
@@ -123,7 +132,7 @@ def test_weights_are_inverse_propensities(data):
 
 
 def test_judged_lists_have_gains_in_proportion_to_relevance(data):
-    log = rs.clicks.simulate(data, temperature=0.5, pages=2000, seed=5)
+    log = rs.clicks.simulate(data, rs.clicks.LoggingPolicy(temperature=0.5), pages=2000, seed=5)
     judged = rs.clicks.judge(rs.clicks.fit(log, "pbm"))
     lists = rs.clicks.judged_lists(judged, data)
     assert lists.n_docs == len(judged)
@@ -169,15 +178,15 @@ def test_documents_without_features_are_reported(data):
 
 
 def test_bad_requests_are_one_clear_line(data):
-    for options, message in (
-        ({"model": "random"}, "model is 'random'"),
-        ({"noise": 2}, "noise is 2"),
-        ({"eta": -1}, "eta is -1"),
-        ({"pages": 0}, "pages is 0"),
-        ({"temperature": -1}, "temperature is -1"),
+    for call, message in (
+        (lambda: rs.clicks.simulate(data, users="random"), "model is 'random'"),
+        (lambda: rs.clicks.Users(noise=2), "noise is 2"),
+        (lambda: rs.clicks.Users(eta=-1), "eta is -1"),
+        (lambda: rs.clicks.simulate(data, pages=0), "pages is 0"),
+        (lambda: rs.clicks.LoggingPolicy(temperature=-1), "temperature is -1"),
     ):
         with pytest.raises(ParameterError, match=message):
-            rs.clicks.simulate(data, **options)
+            call()
     with pytest.raises(DataError, match="3 scores for 2000 documents"):
         rs.clicks.simulate(data, np.ones(3))
     with pytest.raises(ParameterError, match="share is 2"):

@@ -28,11 +28,11 @@ from ranksieve.retrieval.labelling import QueryCandidates, extract_features, to_
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.queries import QueryAnalysis
 from ranksieve.retrieval.runs import Run
-from ranksieve.retrieval.searching import Searcher, retrieve
+from ranksieve.retrieval.searching import Retriever, retrieve
 
 
 def features_of(index: Index, queries: dict[str, str], **options) -> rs.Dataset:
-    pairs = QueryCandidates(queries, Searcher(index), depth=40, **options)
+    pairs = QueryCandidates(queries, Retriever(index), depth=40, **options)
     return to_dataset(pairs, FeatureExtractor(index), Notes())
 
 
@@ -96,7 +96,7 @@ def test_names_are_documented_and_unique(index):
 
 
 def test_neither_threads_nor_other_queries_change_a_bit(index, data, monkeypatch):
-    pairs = QueryCandidates(QUERIES, Searcher(index), 40)
+    pairs = QueryCandidates(QUERIES, Retriever(index), 40)
     one = to_dataset(pairs, FeatureExtractor(index, threads=1), Notes())
     np.testing.assert_array_equal(one.features, data.features)
     alone = features_of(index, {"7": QUERIES["7"]})
@@ -106,7 +106,7 @@ def test_neither_threads_nor_other_queries_change_a_bit(index, data, monkeypatch
 def test_searching_long_lists_finds_what_scanning_finds(index, data):
     few = Run.from_lists([(id, docs[:1], scores[:1]) for id, docs, scores in retrieve(index, QUERIES, 40).lists()])
     assert index.document_frequency[:, -1].max() > matching.RARE * 1
-    got = to_dataset(QueryCandidates(QUERIES, Searcher(index), 40, run=few), FeatureExtractor(index), Notes())
+    got = to_dataset(QueryCandidates(QUERIES, Retriever(index), 40, run=few), FeatureExtractor(index), Notes())
     for name in data.feature_names:
         if not name.startswith(("feedback.", "expanded.", "neighbours.")):  # which are about the other candidates
             np.testing.assert_array_equal(got.column(name), data.column(name)[data.offsets[:-1]])
@@ -221,7 +221,7 @@ def test_candidates_without_neighbours(tmp_path):
 
 def test_several_threads_share_one_maker(index):
     extractor, analysis = FeatureExtractor(index, ["neighbours.*", "feedback.*", "expanded.*"]), QueryAnalysis(index)
-    found = {id: Searcher(index, threads=1).candidates([text], 40) for id, text in QUERIES.items()}
+    found = {id: Retriever(index, threads=1).candidates([text], 40) for id, text in QUERIES.items()}
 
     def make(id: str) -> np.ndarray:
         return extractor.extract([QUERIES[id]], analysis.prepare([QUERIES[id]]), found[id])
@@ -237,7 +237,7 @@ def test_several_threads_share_one_maker(index):
 def test_features_are_chosen_by_pattern(index, data):
     extractor = FeatureExtractor(index, ["bm25*.title", "nearness.body", "first.rank"])
     assert extractor.names == ("bm25.title", "bm25_flat.title", "bm25_steep.title", "nearness.body", "first.rank")
-    some = to_dataset(QueryCandidates(QUERIES, Searcher(index), 40), extractor, Notes())
+    some = to_dataset(QueryCandidates(QUERIES, Retriever(index), 40), extractor, Notes())
     for name in extractor.names:
         np.testing.assert_array_equal(some.column(name), data.column(name))
     with pytest.raises(ParameterError, match=r"no feature matches 'pagerank'; .*known: .*, …; list all with extract_"):
@@ -247,7 +247,7 @@ def test_features_are_chosen_by_pattern(index, data):
 def test_relative_features_run_from_0_to_1_within_every_list(index, data):
     extractor = FeatureExtractor(index, ["*.title", "relative.*.title", "relative.first.score", "relative.mine"],
                          {"mine": lambda query, documents: np.arange(len(documents))})  # fmt: skip
-    some = to_dataset(QueryCandidates(QUERIES, Searcher(index), 40), extractor, Notes())
+    some = to_dataset(QueryCandidates(QUERIES, Retriever(index), 40), extractor, Notes())
     assert "first.score" not in some.feature_names
     assert some.feature_names[some.first_stage] == "relative.first.score"
     names = [name for name in some.feature_names if name.startswith("relative.") and name != "relative.mine"]
@@ -268,7 +268,7 @@ def test_users_add_their_own(index):
     def id_number(query, documents):
         return [len(query) * 1000 + int(doc[1:]) for doc in documents]
 
-    pairs = QueryCandidates(QUERIES, Searcher(index), 5)
+    pairs = QueryCandidates(QUERIES, Retriever(index), 5)
     data = to_dataset(pairs, FeatureExtractor(index, ["bm25.all", "mine"], {"mine": id_number}), Notes())
     assert data.feature_names == ("bm25.all", "mine")
     assert data.column("mine")[6] == len(QUERIES["2"]) * 1000 + int(data.lists.doc_ids[6][1:])
@@ -290,17 +290,17 @@ def test_users_add_their_own(index):
         FeatureExtractor(index, (), {"mine": 7})
 
 
-def test_labels_come_from_judgements_and_nothing_is_dropped_silently(index, tmp_path):
+def test_labels_come_from_judgements_and_nothing_is_dropped_silently(index, caplog, tmp_path):
     found = {id: docs for id, docs, _ in retrieve(index, QUERIES, 3).lists()}
     judgements = {"1": {found["1"][1]: 2.0, "d999": 1.0}, "2": {"d1": 0.0, found["2"][0]: 1.0}, "8": {"d1": 1.0}}
     missed = next(f"d{n}" for n in range(60) if f"d{n}" not in found["1"])
     judgements["1"][missed] = 1.0
-    notes, path = Notes(), tmp_path / "data.parquet"
-    write_features(QueryCandidates(QUERIES, Searcher(index), 3, judgements=judgements), path, notes=notes)
+    path = tmp_path / "data.parquet"
+    write_features(QueryCandidates(QUERIES, Retriever(index), 3, judgements=judgements), path)
     data = rs.read(path)
     assert data.labels.tolist() == [0, 2, 0, 1, 0, 0, 0, 0, 0]
     assert data.feature_names[data.first_stage] == "first.score"
-    assert list(notes) == [
+    assert caplog.messages == [
         "judgements are of documents that are not in the index: 1 (d999)",
         "judged queries have no text and are left out: 1 (8)",
         "queries have no judgements; their documents get label 0: 1 (7)",
@@ -321,11 +321,11 @@ def test_judgements_of_other_queries_or_documents_are_refused(index, tmp_path, j
     with pytest.raises(DataError, match=message):
         extract_features(index, QUERIES, judgements=judgements)
     with pytest.raises(DataError, match=message):
-        write_features(QueryCandidates(QUERIES, Searcher(index), judgements=judgements), tmp_path / "data.parquet")
+        write_features(QueryCandidates(QUERIES, Retriever(index), judgements=judgements), tmp_path / "data.parquet")
     assert not list(tmp_path.iterdir())
 
 
-def test_without_notes_what_was_left_out_is_logged(index, caplog, tmp_path):
+def test_what_was_left_out_is_logged(index, caplog, tmp_path):
     extract_features(
         index,
         {"1": QUERIES["1"], "0": "unheard"},
@@ -339,7 +339,7 @@ def test_without_notes_what_was_left_out_is_logged(index, caplog, tmp_path):
     with pytest.raises(DataError, match=r"no query has candidates; queries without a word.*: 1 \(0\); check"):
         extract_features(index, {"0": "unheard"}, select="bm25.all")
     with pytest.raises(DataError, match="no query has candidates"):
-        write_features(QueryCandidates({"0": "unheard"}, Searcher(index)), tmp_path / "data.parquet")
+        write_features(QueryCandidates({"0": "unheard"}, Retriever(index)), tmp_path / "data.parquet")
     assert not list(tmp_path.iterdir())
     with pytest.raises(ParameterError, match="depth is 0"):
         extract_features(index, QUERIES, depth=0)
@@ -348,7 +348,7 @@ def test_without_notes_what_was_left_out_is_logged(index, caplog, tmp_path):
 def test_candidates_of_another_system(index):
     run = Run.from_rows([("2", "d3", 0.9), ("2", "nope", 0.8), ("2", "d1", 0.7), ("99", "d1", 0.5)])
     notes = Notes()
-    data = to_dataset(QueryCandidates(QUERIES, Searcher(index), run=run), FeatureExtractor(index), notes)
+    data = to_dataset(QueryCandidates(QUERIES, Retriever(index), run=run), FeatureExtractor(index), notes)
     assert data.lists.doc_ids.tolist() == ["d3", "d1"]
     np.testing.assert_allclose(data.column("first.score"), [0.9, 0.7], rtol=1e-6)
     assert list(notes) == [
@@ -358,7 +358,7 @@ def test_candidates_of_another_system(index):
     ]
     with pytest.raises(DataError, match="no query of the run is among the queries"):
         to_dataset(
-            QueryCandidates(QUERIES, Searcher(index), run=Run.from_rows([("99", "d1", 1.0)])),
+            QueryCandidates(QUERIES, Retriever(index), run=Run.from_rows([("99", "d1", 1.0)])),
             FeatureExtractor(index),
             notes,
         )

@@ -10,7 +10,6 @@ import pytest
 import ranksieve as rs
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval.feature_logs import read_feature_log
-from ranksieve.retrieval.notes import Notes
 
 NAN = float("nan")
 
@@ -48,15 +47,14 @@ EXPECTED = [[9.5, NAN, NAN], [0.0, 2.5, NAN], [NAN, 1.0, 7.0]]
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_responses_of_the_ltr_plugins(tmp_path, indent):
-    notes = Notes()
+def test_responses_of_the_ltr_plugins(tmp_path, caplog, indent):
     judged = {"q1": {"b": 2, "gone": 1}, "q2": {"a": 1, "b": 0}, "q3": {"a": 1}}
-    data = read_feature_log(write(tmp_path / "log", *RESPONSES, indent=indent), judged, notes=notes)
+    data = read_feature_log(write(tmp_path / "log", *RESPONSES, indent=indent), judged)
     assert data.feature_names == ("title", "body", "age")
     np.testing.assert_array_equal(data.features, np.array(EXPECTED, np.float32))
     assert data.query_ids.tolist() == ["q2", "q1"] and data.offsets.tolist() == [0, 2, 3]
     assert data.labels.tolist() == [1.0, 0.0, 2.0] and data.lists.doc_ids.tolist() == ["a", "b", "b"]
-    assert list(notes) == [
+    assert caplog.messages == [
         "judged queries are not in the log: 1 (q3)",
         "relevant documents are not in the log: 1 (gone)",
     ]
@@ -109,14 +107,13 @@ def test_other_names_in_solr(tmp_path):
     np.testing.assert_array_equal(data.features, np.array([[1.5, 2.0], [NAN, NAN]], np.float32))
 
 
-def test_pages_of_a_query_and_several_files(tmp_path):
+def test_pages_of_a_query_and_several_files(tmp_path, caplog):
     first = write(tmp_path / "1", elastic(hit("a", x=1), qid="q"), elastic(qid="none"))
     second = write(tmp_path / "2", elastic(hit("b", x=2), qid="r"), elastic(hit("b", x=3), qid="q"))
-    notes = Notes()
-    data = read_feature_log([first, second], notes=notes)
+    data = read_feature_log([first, second])
     assert data.query_ids.tolist() == ["q", "r"] and data.lists.doc_ids.tolist() == ["a", "b", "b"]
     assert data.column("x").tolist() == [1.0, 3.0, 2.0]
-    assert list(notes) == ["queries have no hits in the log: 1 (none)"]
+    assert caplog.messages == ["queries have no hits in the log: 1 (none)"]
 
 
 GOOD = json.dumps(elastic(hit("a", x=1), qid="q"))

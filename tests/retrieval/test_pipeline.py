@@ -15,9 +15,8 @@ import ranksieve as rs
 from corpus_samples import QUERIES
 from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveWarning
 from ranksieve.retrieval.labelling import QueryCandidates, extract_features, write_features
-from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.runs import Run
-from ranksieve.retrieval.searching import Searcher, retrieve, search
+from ranksieve.retrieval.searching import Retriever, retrieve, search
 
 JUDGEMENTS = {"1": {"d3": 2.0, "d9": 1.0}, "2": {"d4": 1.0, "d20": 1.0}, "7": {"d11": 2.0}}
 
@@ -41,13 +40,12 @@ def test_the_pipeline_ranks_by_the_models_scores(index, model):
         assert [(hit.docno, hit.score) for hit in hits] == list(zip(docs[:4], values[:4], strict=True))
 
 
-def test_runs_of_others_are_reranked(index, model):
+def test_runs_of_others_are_reranked(index, model, caplog):
     run = Run.from_lists((id, docs[:7], scores[:7]) for id, docs, scores in retrieve(index, QUERIES, 50).lists())
-    notes = Notes()
     with pytest.warns(RanksieveWarning, match="the 50 best candidates of a query and gets the 7 best"):
-        again = rs.Pipeline(index, model).rerank(QUERIES, run, notes=notes)
+        again = rs.Pipeline(index, model).rerank(QUERIES, run)
     assert {id: sorted(docs) for id, docs, _ in again.lists()} == {id: sorted(docs) for id, docs, _ in run.lists()}
-    assert len(notes) == 0
+    assert not caplog.messages
 
 
 def test_features_in_another_order_and_of_ones_own(index):
@@ -97,7 +95,7 @@ def test_texts_that_find_nothing(index, model):
 
 def test_another_first_stage_than_in_training_is_warned_of(index, tmp_path):
     stage, path = rs.retrieval.FirstStage(k1=0.9), tmp_path / "data.parquet"
-    write_features(QueryCandidates(QUERIES, Searcher(index, stage), judgements=JUDGEMENTS), path, select=["first.*"])
+    write_features(QueryCandidates(QUERIES, Retriever(index, stage), judgements=JUDGEMENTS), path, select=["first.*"])
     rs.io.write_parquet(rs.read(path), path)  # the note is kept
     model = rs.train(path, trees=3, leaves=4, min_docs=1)
     model.save(tmp_path / "model.txt")
@@ -141,7 +139,8 @@ def test_a_run_of_ours_is_as_good_as_its_first_stage(index):
 
 def test_the_defaults_are_the_first_stage_and_depth_of_training(index, tmp_path):
     stage = rs.retrieval.FirstStage("dirichlet", mu=50.0, weights={"title": 2.0})
-    data = extract_features(index, QUERIES, judgements=JUDGEMENTS, depth=40, stage=stage, select=["first.*"])
+    given = rs.retrieval.Retriever(index, stage)
+    data = extract_features(given, QUERIES, judgements=JUDGEMENTS, depth=40, select=["first.*"])
     model = rs.train(data, trees=3, leaves=4, min_docs=1)
     model.save(tmp_path / "model.txt")
     pipeline = rs.Pipeline(index, tmp_path / "model.txt")
@@ -240,7 +239,8 @@ def test_scored_candidates_are_in_the_order_of_the_first_stage(index, model):
     with pytest.warns(RanksieveWarning, match="gets a run with other scores"):
         assert index.ids[pipeline.score(QUERIES["1"], run).docs].tolist() == ["d3", "d9"]
     assert len(pipeline.score("unheard").docs) == 0
-    assert len(rs.Pipeline(index, model, warn=False).score(QUERIES["1"], Run.from_rows([("", "none", 1.0)])).docs) == 0
+    pipeline.warns = False
+    assert len(pipeline.score(QUERIES["1"], Run.from_rows([("", "none", 1.0)])).docs) == 0
 
 
 def test_an_explanation_of_candidates_is_that_of_the_data(index, model):
@@ -261,6 +261,15 @@ def test_an_explanation_of_candidates_is_that_of_the_data(index, model):
 
 def test_the_difference_to_training_is_a_message_or_a_warning(index, model):
     assert rs.Pipeline(index, model).difference() is None
-    other = rs.Pipeline(index, model, stage="dfr", warn=False)
+    other = rs.Pipeline(index, model, stage="dfr")
+    other.warns = False
     assert "candidates of bm25f" in other.difference()
     other.search("wing")  # a warning would be an error here
+
+
+def test_an_index_and_a_model_that_are_exchanged_are_named(index, model, tmp_path):
+    model.save(tmp_path / "model.txt")
+    with pytest.raises(ParameterError, match=r"the index is .*model.txt, a file, and the model .*, a folder; they are"):
+        rs.Pipeline(tmp_path / "model.txt", index.path)
+    with pytest.raises(ParameterError, match="they are exchanged: give the index first, then the model"):
+        rs.Pipeline(model, index)

@@ -17,8 +17,7 @@ from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.fusion import fuse
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import extract_features
-from ranksieve.retrieval.notes import Notes
-from ranksieve.retrieval.searching import retrieve, search
+from ranksieve.retrieval.searching import Retriever, retrieve, search
 from ranksieve.retrieval.tuning import tune
 from ranksieve.retrieval.vectors import exact_products
 
@@ -136,7 +135,8 @@ def test_hybrid_is_the_fusion_of_both_lists(dense, stage, fusion):
 
 
 def test_features_are_as_defined(dense):
-    data = extract_features(dense, QUERIES, depth=23, select=["dense.*", "relative.dense.dot"], query_vectors=BY_ID)
+    given = Retriever(dense, query_vectors=BY_ID)
+    data = extract_features(given, QUERIES, depth=23, select=["dense.*", "relative.dense.dot"])
     assert data.n_queries == 3
     documents = stored(dense)
     for number, id in enumerate(data.query_ids.astype(str)):
@@ -145,9 +145,9 @@ def test_features_are_as_defined(dense):
         naive = dense_features(BY_ID[id].tolist(), [documents[doc] for doc in docs])
         for column, name in enumerate(data.feature_names[:-1]):
             np.testing.assert_allclose(data.features[part, column], [row[name] for row in naive], rtol=1e-5, atol=1e-6)
-    alone = extract_features(dense, {"7": QUERIES["7"]}, depth=23, select="dense.*", query_vectors=BY_ID)
+    alone = extract_features(given, {"7": QUERIES["7"]}, depth=23, select="dense.*")
     np.testing.assert_array_equal(alone.features, data.features[data.offsets[2] :, :-1])
-    single = extract_features(dense, QUERIES, depth=1, select="dense.top_*", query_vectors=BY_ID)
+    single = extract_features(given, QUERIES, depth=1, select="dense.top_*")
     assert np.isnan(single.features).all() and len(single.features) == 3
 
 
@@ -162,11 +162,11 @@ def test_only_what_needs_vectors_needs_them(dense):
 
 def test_a_run_needs_no_vectors_of_queries(dense):
     run = retrieve(dense, QUERIES, 8, "dense", query_vectors=BY_ID)
-    chosen = {"stage": "dense", "select": ["bm25.*", "first.score"], "depth": 8}
-    data = extract_features(dense, QUERIES, run, **chosen)
+    chosen = {"select": ["bm25.*", "first.score"], "depth": 8}
+    data = extract_features(Retriever(dense, "dense"), QUERIES, run, **chosen)
     assert data.column("first.score").tolist() == run.scores.astype(np.float32).tolist()
     assert data.info.candidates == {"source": "run"}
-    own = extract_features(dense, QUERIES, run, query_vectors=BY_ID, **chosen)
+    own = extract_features(Retriever(dense, "dense", query_vectors=BY_ID), QUERIES, run, **chosen)
     assert own.info.candidates["stage"]["model"] == "dense"
 
 
@@ -193,13 +193,12 @@ def test_queries_are_encoded_by_the_indexs_own_encoder(svd, tmp_path):
     assert SvdEncoder.fit(["red wine", "car"], 128).components.shape[1] == 2
 
 
-def test_queries_with_a_vector_of_zeros_are_counted(svd):
-    notes = Notes()
+def test_queries_with_a_vector_of_zeros_are_counted(svd, caplog):
     queries = {"a": "", "b": "engine wing"}
-    run = retrieve(svd, queries, 4, "dense", notes=notes)
+    run = retrieve(svd, queries, 4, "dense")
     assert [len(docs) for _, docs, _ in run.lists()] == [0, 4]
-    assert list(notes) == ["queries with a vector of zeros, which retrieve nothing: 1 (a)"]
-    run = retrieve(svd, queries, 4, "hybrid", notes=Notes())
+    assert caplog.messages == ["queries with a vector of zeros, which retrieve nothing: 1 (a)"]
+    run = retrieve(svd, queries, 4, "hybrid")
     assert [len(docs) for _, docs, _ in run.lists()] == [0, 4]
 
 
@@ -221,11 +220,11 @@ def test_a_graph_needs_vectors_and_the_extra(svd, tmp_path, monkeypatch):
 
 
 def test_the_share_is_tuned_on_judged_queries(dense):
-    tuned = tune(dense, QUERIES, JUDGED, FirstStage("hybrid"), query_vectors=BY_ID)
+    tuned = tune(Retriever(dense, "hybrid", query_vectors=BY_ID), QUERIES, JUDGED)
     assert tuned.after >= tuned.before and tuned.stage.model == "hybrid"
     run = retrieve(dense, QUERIES, 100, tuned.stage, query_vectors=BY_ID)
     assert rs.retrieval.evaluate_run({"run": run}, JUDGED).mean() == pytest.approx(tuned.after)
-    alone = tune(dense, QUERIES, JUDGED, FirstStage("dense"), query_vectors=BY_ID)
+    alone = tune(Retriever(dense, "dense", query_vectors=BY_ID), QUERIES, JUDGED)
     assert alone.stage == FirstStage("dense") and alone.after == alone.before
     assert (
         FirstStage("hybrid", dense_share=0.25).flags().endswith("--set k1=1.2,b=0.75,k3=8,dense_share=0.25,pool=1000")
@@ -247,17 +246,19 @@ def test_parameters_out_of_range(values, message):
 
 def test_a_model_uses_vectors_in_both_stages(dense, svd, tmp_path):
     encode = {text: BY_ID[id] for id, text in QUERIES.items()}
-    data = extract_features(dense, QUERIES, judgements=JUDGED, stage="hybrid", query_vectors=BY_ID, depth=20)
+    data = extract_features(Retriever(dense, "hybrid", query_vectors=BY_ID), QUERIES, judgements=JUDGED, depth=20)
     model = rs.train(data, **TRAINING)
     pipeline = rs.Pipeline(dense, model, encode=lambda texts: [encode[text] for text in texts])
-    assert pipeline.searcher.stage.model == "hybrid" and pipeline.difference() is None
+    assert pipeline.retriever.stage.model == "hybrid" and pipeline.difference() is None
     whole = pipeline.rerank(QUERIES)
     for id, docs, scores in rs.Pipeline(dense, model).rerank(QUERIES, query_vectors=BY_ID).lists():
         found = pipeline.search(QUERIES[id], k=20)
         assert [hit.docno for hit in found] == docs.tolist() and [hit.score for hit in found] == scores.tolist()
     assert whole.scores.tolist() == np.concatenate([s for _, _, s in pipeline.rerank(QUERIES).lists()]).tolist()
     with pytest.raises(ParameterError, match="no vectors are given for the queries 'engine wing flow'"):
-        rs.Pipeline(dense, model, stage="bm25f", warn=False).search("engine wing flow")
+        unwarned = rs.Pipeline(dense, model, stage="bm25f")
+        unwarned.warns = False
+        unwarned.search("engine wing flow")
     plain = Index.build(random_documents(9), tmp_path / "plain", fields=["title", "body"])
     with pytest.raises(ModelError, match=r"features that the index .* does not have, such as 'dense.cosine'"):
         rs.Pipeline(plain, model, stage="bm25f")
@@ -274,7 +275,7 @@ def test_models_of_another_encoder_are_refused_or_warned_of(dense, svd, tmp_path
     assert rs.load(tmp_path / "model.txt").info["candidates"]["encoder"]["digest"] == svd.encoder_info["digest"]
     pipeline = rs.Pipeline(svd, tmp_path / "model.txt")
     assert pipeline.difference() is None
-    other = extract_features(dense, QUERIES, judgements=JUDGED, select=["dense.*"], query_vectors=BY_ID)
+    other = extract_features(Retriever(dense, query_vectors=BY_ID), QUERIES, judgements=JUDGED, select=["dense.*"])
     message = r"another encoder \(arrays or files, dimension 7\) than those .* trained on \(svd:5, dimension 5\)"
     with pytest.raises(ModelError, match=f"the index {dense.path}: its vectors are of {message}"):
         rs.Pipeline(dense, model)
@@ -286,7 +287,7 @@ def test_models_of_another_encoder_are_refused_or_warned_of(dense, svd, tmp_path
     again = Index.build(random_documents(N_DOCS - 5), tmp_path / "again", fields=["title", "body"], vectors="svd:5")
     assert (
         "the encoder svd:5 of the index was fitted on other texts than in training"
-        in rs.Pipeline(again, model, warn=False).difference()
+        in rs.Pipeline(again, model).difference()
     )
     plain = rs.train(extract_features(svd, QUERIES, judgements=JUDGED, select=["bm25*"]), **TRAINING)
     assert rs.Pipeline(dense, plain).difference() is None
@@ -305,7 +306,7 @@ def test_models_warn_of_functions_with_other_names(tmp_path):
             random_documents(20), tmp_path / encode.__name__, fields=["title", "body"], vectors=encode
         )
     assert kept[first].encoder_info["name"].endswith(".first")
-    data = extract_features(kept[first], QUERIES, judgements=JUDGED, select=["dense.*"], query_vectors=first)
+    data = extract_features(Retriever(kept[first], query_vectors=first), QUERIES, judgements=JUDGED, select=["dense.*"])
     model = rs.train(data, **TRAINING)
     assert rs.Pipeline(kept[first], model, encode=first).difference() is None
     found = rs.Pipeline(kept[second], model, encode=second).difference()
@@ -322,11 +323,12 @@ def test_an_encoder_with_fewer_dimensions_than_were_asked_for_is_warned_of(tmp_p
 
 
 def test_models_warn_of_other_candidates_where_features_of_vectors_depend_on_them(dense):
-    chosen = {"select": ["dense.centroid", "dense.top_5"], "query_vectors": BY_ID, "judgements": JUDGED}
-    model = rs.train(extract_features(dense, QUERIES, depth=20, **chosen), **TRAINING)
+    chosen = {"select": ["dense.centroid", "dense.top_5"], "judgements": JUDGED}
+    given = Retriever(dense, query_vectors=BY_ID)
+    model = rs.train(extract_features(given, QUERIES, depth=20, **chosen), **TRAINING)
     assert "depend on the first stage (dense." in (rs.Pipeline(dense, model, stage="dense").difference() or "")
     assert "depend on the whole list (dense.centroid" in (rs.Pipeline(dense, model, depth=10).difference() or "")
-    model = rs.train(extract_features(dense, QUERIES, **chosen | {"select": "dense.cosine"}), **TRAINING)
+    model = rs.train(extract_features(given, QUERIES, **chosen | {"select": "dense.cosine"}), **TRAINING)
     assert rs.Pipeline(dense, model, stage="dense").difference() is None
 
 

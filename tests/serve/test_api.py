@@ -260,7 +260,9 @@ def test_stages_by_vectors_where_queries_have_some(client, folder, tmp_path):
     assert problem(plain.get("/search?q=x&stage=dense"), 422) == "the stage is 'dense'; expected bm25f"
     documents = random_documents(60)
     with rs.Index.build(documents, tmp_path / "index", fields=["title", "body"], vectors="svd:4") as index:
-        data = rs.retrieval.extract_features(index, QUERIES, judgements={"1": {"d3": 1}}, depth=50, stage="hybrid")
+        data = rs.retrieval.extract_features(
+            rs.retrieval.Retriever(index, "hybrid"), QUERIES, judgements={"1": {"d3": 1}}, depth=50
+        )
         rs.train(data, trees=3, leaves=4, min_docs=1).save(tmp_path / "model.txt")
         http = client(index=index.path, models=(tmp_path / "model.txt",))
         assert http.get("/health").json()["stages"] == ["bm25f", "hybrid", "dense"]
@@ -290,7 +292,9 @@ def test_vectors_of_queries_are_made_by_a_function(client, tmp_path):
     (tmp_path / "encoder.py").write_text("def encode(texts):\n    return [[len(text), 1.0] for text in texts]\n")
     with rs.Index.build(documents, tmp_path / "index", fields=["title", "body"], vectors=rows) as index:
         encode = lambda texts: [[len(text), 1.0] for text in texts]  # noqa: E731
-        data = rs.retrieval.extract_features(index, QUERIES, judgements={"1": {"d3": 1}}, query_vectors=encode)
+        data = rs.retrieval.extract_features(
+            rs.retrieval.Retriever(index, query_vectors=encode), QUERIES, judgements={"1": {"d3": 1}}
+        )
         rs.train(data, trees=2, leaves=4, min_docs=1).save(tmp_path / "model.txt")
         http = client(index=index.path, models=(tmp_path / "model.txt",), encode=f"{tmp_path / 'encoder.py'}:encode")
         found = http.get("/search", params={"q": TEXT, "model": "first-stage", "stage": "dense"}).json()["hits"]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ranksieve.cli.click_options import Clip, Given, Log, LogArguments, load_propensities, ranking_facts
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import check_writable, show_facts, show_line, show_note
 from ranksieve.cli.files import reads_data
-from ranksieve.cli.shared_options import Missing, Seed, out_option
+from ranksieve.cli.shared_options import Missing, Seed, metric_option, out_option
 from ranksieve.errors import DataError, ParameterError, check_choice
 
 
@@ -22,7 +24,7 @@ def interleave(
     depth: Annotated[int, typer.Option(min=1, help="Documents of a page.")] = 10,
     seed: Seed = 0,
 ) -> None:
-    """Interleave two rankings of each query that both have."""
+    """Interleave two rankings of each query that is in both runs."""
     from ranksieve import clicks as library
     from ranksieve.clicks.reading import write_records
     from ranksieve.retrieval.runs import read_run
@@ -69,36 +71,38 @@ def compare(
     )
 
 
-@reads_data("data")
-def estimate(
-    log: Log,
+@dataclass(frozen=True, kw_only=True)
+class EstimateArguments:
+    log: Log
     ranking: Annotated[
         Path, typer.Option(metavar="RUN|MODEL", help="New ranking: a TREC run, or a model, which needs --data.")
-    ],
-    given: Given = None,
-    data: Annotated[
-        Path | None, typer.Option("--data", "-d", help="Features of the documents, for a model as the ranking.")
-    ] = None,
-    metric: Annotated[str, typer.Option("--metric", "-m", metavar="METRIC", help="dcg, clicks or mrr.")] = "dcg",
-    k: Annotated[int, typer.Option(min=1, help="Ranks that count.")] = 10,
-    clip: Clip = 0.05,
-    missing: Missing = "zero",
-) -> None:
+    ]
+    propensities: Given = None
+    data: Path | None = option(None, "Features of the documents, for a model as the ranking.", "--data", "-d")
+    metric: Annotated[str, metric_option("dcg, clicks or mrr.")] = "dcg"
+    k: int = option(10, "Ranks that count.", min=1)
+    clip: Clip = 0.05
+    missing: Missing = "zero"
+
+
+@reads_data("data")
+@takes_options
+def estimate(given: EstimateArguments) -> None:
     """Estimate from a log of an old ranker how good a new ranking is."""
     from ranksieve import clicks as library
     from ranksieve.data.read import read
     from ranksieve.models.load import load
     from ranksieve.retrieval.runs import is_run, read_run
 
-    weights = load_propensities(given)
+    weights = load_propensities(given.propensities)
     if weights is None:
         raise ParameterError("--propensities is missing; estimate them with ranksieve clicks propensities")
-    pages = LogArguments(log=log).read()
-    if is_run(ranking):
-        run = read_run(ranking)
-    elif data is None:
-        raise ParameterError(f"--data is missing: {ranking} is a model, which ranks the documents of data")
+    pages = LogArguments(log=given.log).read()
+    if is_run(given.ranking):
+        run = read_run(given.ranking)
+    elif given.data is None:
+        raise ParameterError(f"--data is missing: {given.ranking} is a model, which ranks the documents of data")
     else:
-        run = library.ranking_of(load(ranking), read(data, missing=missing))
-    found = library.estimate(pages, run, weights, metric=metric, k=k, clip=clip)
+        run = library.ranking_of(load(given.ranking), read(given.data, missing=given.missing))
+    found = library.estimate(pages, run, weights, metric=given.metric, k=given.k, clip=given.clip)
     show_facts(ranking_facts(found))

@@ -18,7 +18,7 @@ Log = Annotated[
     list[Path], typer.Argument(metavar="LOG...", help="Result pages: JSON Lines, Parquet, or OpenSearch's ubi_queries.")
 ]
 Events = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="OpenSearch's ubi_events, if LOG is UBI.")]
-Actions = Annotated[str, typer.Option(metavar="NAMES", help="UBI: actions that count as clicks, with commas.")]
+Actions = Annotated[str, typer.Option(metavar="NAMES", help="UBI: actions that count as clicks, separated by commas.")]
 Depth = Annotated[int | None, typer.Option(min=1, help="Number of places of each page to read.", show_default="all")]
 MinDwell = Annotated[float, typer.Option(min=0, help="Ignore clicks with fewer seconds of dwell time.")]
 Given = Annotated[
@@ -31,7 +31,7 @@ Shrinkage = Annotated[
     str,
     typer.Option(
         metavar="NUMBER|auto",
-        help="Judgements: examinations that the mean of all documents counts for; auto estimates the distribution of "
+        help="Judgements: weight of the mean over all documents, in examinations; auto estimates the distribution of "
         "relevance from the log.",
     ),
 ]

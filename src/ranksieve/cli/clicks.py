@@ -46,7 +46,7 @@ def clicks() -> None:
 @dataclass(frozen=True, kw_only=True)
 class ClickFitArguments:
     model: str = option("pbm", "ctr, rctr, coec, pbm, trust, cascade, sdbn or dbn.", metavar="MODEL")
-    prior: float = option(2.0, "Examinations that the mean of all documents counts for.", min=0)
+    prior: float = option(2.0, "Weight of the mean over all documents, in examinations.", min=0)
     holdout: float = option(0.2, "Share of the pages to measure the model on; 0: none.", min=0, max=0.9)
     qrels: Path | None = option(None, "TREC qrels to write, from all pages.", metavar="FILE")
     query_texts: Path | None = option(None, "Queries to write, id TAB text; qrels then have these ids.", metavar="FILE")
@@ -156,8 +156,8 @@ class ClickListArguments:
 def lists(given: ClickListArguments, source: LogArguments) -> None:
     """Make training data of a log and the features of its documents.
 
-    By page, --propensities make clicks count by their inverse propensity. Without, train learns biases of the
-    positions. By query, the model pbm uses --propensities, or estimates them.
+    By page, clicks are weighted by their inverse propensity if --propensities are given. If not, 'ranksieve train'
+    learns the biases of the positions. By query, the model pbm uses --propensities, or estimates them.
     """
     check_choice("by", given.by, ("page", "query"))
     check_writable(given.out, *source.log, given.data)
@@ -201,10 +201,9 @@ class ClickTrainArguments:
 def train(context: typer.Context, given: ClickTrainArguments, source: LogArguments) -> None:
     """Train a model on a log and the features of its documents.
 
-    The model is a mean of six forests: five of queries, with clicks per exposure as labels, each of which stops by
-    queries that it leaves out, and one of pages, with propensities as fixed biases. Without --propensities they are
-    harvested from the log. --test shows what clicks on other pages say of the model: on its own
-    pages a model looks better than it is.
+    The model is a mean of six forests. Five are trained on queries, with clicks per exposure as labels; each leaves out
+    some queries for early stopping. One is trained on pages, with propensities as fixed biases. Without --propensities
+    they are estimated from the log. --test estimates the model on other pages: on its own it looks better than it is.
     """
     check_model_file(given.out, *source.log, *(given.test or ()), given.data, is_forest=True)
     leakage = warn_of_same_files({"training": source.log, "test": given.test or ()})
@@ -254,8 +253,8 @@ class ClickSimulateArguments:
     pages: int = option(10_000, "Number of pages.", min=1)
     depth: int = option(10, "Documents of a page.", min=1)
     users: str = option("pbm", "How users click: pbm, trust, cascade or dbn.", metavar="MODEL")
-    eta: float = option(1.0, "Strength of position bias: rank r is seen with (1/r)^eta.", min=0)
-    noise: float = option(0.1, "Chance of a click on an irrelevant document.", min=0, max=1)
+    eta: float = option(1.0, "Strength of position bias: rank r is examined with probability (1/r)^eta.", min=0)
+    noise: float = option(0.1, "Probability of a click on an irrelevant document that is examined.", min=0, max=1)
     temperature: float = option(0.0, "Randomness of rankings; 0: none.", min=0)
     swaps: float = option(0.0, "Share of the pages with a randomised swap of two documents.", min=0, max=1)
     seed: int = option(0, "Random seed of queries, pages and clicks; the weak ranker is the same for all.", min=0)
@@ -278,10 +277,9 @@ def simulate(given: ClickSimulateArguments) -> None:
         ranker: Any = [load(one) for one in given.ranker]
     else:
         ranker = library.logging_ranker(labelled, share=given.share)  # --seed changes what users do, not the ranker
-    log = library.simulate(
-        labelled, ranker, model=given.users, pages=given.pages, depth=given.depth, eta=given.eta, noise=given.noise,
-        temperature=given.temperature, swaps=given.swaps, seed=given.seed,
-    )  # fmt: skip
+    policy = library.LoggingPolicy(ranker, given.temperature, given.swaps)
+    users = library.Users(given.users, given.eta, given.noise)
+    log = library.simulate(labelled, policy, users, pages=given.pages, depth=given.depth, seed=given.seed)
     library.write(log, given.out)
     facts = [("log", f"{given.out}, {log_facts(log)}")]
     if not (given.temperature or given.swaps or len(given.ranker or ()) > 1):

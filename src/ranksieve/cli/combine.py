@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranksieve.cli.command import takes_options
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
 from ranksieve.cli.files import check_model_file, reads_data, save_model
 from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Threads, read_weights
@@ -29,23 +29,16 @@ class CombineArguments:
 
     models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model file.")]
     out: OutModel
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", "-d", help="Labelled data on which the weights of two models are optimized."),
-    ] = None
-    weights: Annotated[
-        str | None,
-        typer.Option(metavar="WEIGHTS", help="Weights without --data, such as 0.5,0.3,0.2.", show_default="1/n each"),
-    ] = None
+    data: Path | None = option(None, "Labelled data on which the weights of two models are optimized.", "--data", "-d")
+    weights: str | None = option(
+        None, "Weights without --data, such as 0.5,0.3,0.2.", metavar="WEIGHTS", show_default="1/n each"
+    )
     metric: Metric = "ndcg@10"
-    form: Annotated[
-        str, typer.Option(metavar="convex|additive", help="convex: (1 - α) A + α B; additive: A + α B.")
-    ] = "convex"
-    range: Annotated[
-        tuple[float, float] | None,
-        typer.Option(metavar="LOW HIGH", help="Smallest and largest α.", show_default="0 1, or 0.1 5 for additive"),
-    ] = None
-    curve: Annotated[Path | None, typer.Option(help="TSV file to write: the metric at every α.")] = None
+    form: str = option("convex", "convex: (1 - α) A + α B; additive: A + α B.", metavar="convex|additive")
+    range: tuple[float, float] | None = option(
+        None, "Smallest and largest α.", metavar="LOW HIGH", show_default="0 1, or 0.1 5 for additive"
+    )
+    curve: Path | None = option(None, "TSV file to write: the metric at every α.")
     threads: Threads = 0
     missing: MissingAsTrained = None
 
@@ -124,40 +117,44 @@ def interpolate(
     show_facts([("model", f"{out}, {model.size}"), (str(found.metric), f"{found.value:.4f}")])
 
 
+@dataclass(frozen=True, kw_only=True)
+class RefitArguments:
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file: a forest.")]
+    data: Annotated[Path, DATA]
+    out: OutModel
+    metric: Metric = "ndcg@10"
+    range: tuple[float, float] = option(
+        (0.1, 5.0), "Smallest and largest factor of a tree's weight.", metavar="LOW HIGH"
+    )
+    rounds: int = option(1, "Number of passes over the trees.", min=1)
+    threads: Threads = 0
+    missing: MissingAsTrained = None
+
+
 @reads_data("data")
-def refit(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file: a forest.")],
-    data: Annotated[Path, DATA],
-    out: OutModel,
-    metric: Metric = "ndcg@10",
-    range: Annotated[
-        tuple[float, float], typer.Option(metavar="LOW HIGH", help="Smallest and largest factor of a tree's weight.")
-    ] = (0.1, 5.0),
-    rounds: Annotated[int, typer.Option(min=1, help="Number of passes over the trees.")] = 1,
-    threads: Threads = 0,
-    missing: MissingAsTrained = None,
-) -> None:
+@takes_options
+def refit(given: RefitArguments) -> None:
     """Optimize the weights of a forest's trees, one after the other.
 
     Each weight is set to its exact optimum, so the metric on the data never decreases.
     """
-    check_model_file(out, model, data, is_forest=True)
+    check_model_file(given.out, given.model, given.data, is_forest=True)
     from ranksieve.forest.formats.model_files import load_forest
     from ranksieve.forest.score_file import open_for, read_for
     from ranksieve.pruning.coordinate_ascent import refit as improve
     from ranksieve.threads import using_threads
 
     show_waiting("crossings")
-    forest = load_forest(model)
-    lists = read_for(forest, str(model), open_for(data, {str(model): forest}, missing))
-    with using_threads(threads or None):
-        better = improve(forest, lists, metric, range=range, rounds=rounds)
-    better.save(out)
+    forest, name = load_forest(given.model), str(given.model)
+    lists = read_for(forest, name, open_for(given.data, {name: forest}, given.missing))
+    with using_threads(given.threads or None):
+        better = improve(forest, lists, given.metric, range=given.range, rounds=given.rounds)
+    better.save(given.out)
     values = better.info["refit"]["values"]
     changed = int((better.weights != forest.weights).sum())
     show_facts(
         [
-            ("model", f"{out}, {better.size}"),
+            ("model", f"{given.out}, {better.size}"),
             ("weights", f"{changed} of {forest.n_trees} changed"),
             (better.info["refit"]["metric"], f"{values[0]:.4f} before, {values[-1]:.4f} after"),
         ]

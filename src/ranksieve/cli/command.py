@@ -168,16 +168,13 @@ def _fields(options: Any) -> Iterator[inspect.Parameter]:
 
 
 def with_options(command: Callable[..., None], run: Callable[..., None], options: Mapping[str, Any]) -> Any:
-    """`run` with the parameters of a command and options, by name, that are None where they are not given.
-
-    Options replace parameters of the same name.
-    """
-    own = inspect.signature(command, eval_str=True).parameters
+    """`run` with the parameters of a command and options, by name, that are None where they are not given."""
+    own = inspect.signature(command, eval_str=True).parameters.values()
     added = (
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
         for name, option in options.items()
     )
-    return _with_parameters(command, run, (*(own[name] for name in own if name not in options), *added))
+    return _with_parameters(command, run, (*own, *added))
 
 
 def _with_parameters(

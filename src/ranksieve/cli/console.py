@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -59,16 +60,33 @@ def exit_if_interrupted(phase: str | None) -> None:
 
 @contextlib.contextmanager
 def shown_warnings() -> Iterator[None]:
-    """Show warnings as yellow lines on standard error."""
+    """Show warnings, and what was logged on the data of a search, as yellow lines on standard error."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = message.for_command_line() if isinstance(message, RanksieveWarning) else message
-        progress_output().print(Text(f"warning: {text}", style="yellow"), soft_wrap=True)
+        show_remark(f"warning: {text}")
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = show
-        yield
+    logger, notes = logging.getLogger("ranksieve.retrieval"), NoteHandler()
+    logger.addHandler(notes)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = show
+            yield
+    finally:
+        logger.removeHandler(notes)
+
+
+class NoteHandler(logging.Handler):
+    """Shows what is logged as notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        show_remark(f"note: {record.getMessage()}")
+
+
+def show_remark(text: str) -> None:
+    """One yellow line on standard error."""
+    progress_output().print(Text(text, style="yellow"), soft_wrap=True)
 
 
 def show_facts(facts: Sequence[tuple[str, str]], width: int = 0) -> None:

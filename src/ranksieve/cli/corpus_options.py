@@ -1,4 +1,4 @@
-"""Options of the commands on an index, and how these commands show notes."""
+"""Options of the commands on an index."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
-from ranksieve.cli.command import option, with_options
-from ranksieve.cli.console import check_writable, progress_output
+from ranksieve.cli.command import option
+from ranksieve.cli.console import check_writable
 from ranksieve.cli.shared_options import Threads
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import read_size, unit_hint
@@ -97,62 +96,58 @@ def own_features(given: list[str] | None) -> dict[str, Callable[..., Any]]:
     return found
 
 
-OPTIONS: dict[str, Any] = {  # of the first stage
-    "stage": Annotated[Path | None, typer.Option(
-        metavar="FILE", rich_help_panel=PANEL,
-        help="First stage written by 'ranksieve retrieve --save-stage', instead of --model, --weights and --set.",
-    )],
-    "model": Annotated[str | None, typer.Option(
-        metavar="NAME", rich_help_panel=PANEL, show_default="that of the model or index, or bm25f",
-        help="Retrieval model: bm25f, bm25, dirichlet, jelinek-mercer or dfr; of an index with vectors also "
-        "dense, or hybrid, which fuses bm25f and dense.",
-    )],
-    "weights": Annotated[str | None, typer.Option(
-        metavar="WEIGHTS", rich_help_panel=PANEL,
-        help="Weights of the fields, as in 'title=3,body=1'; 1 where not given.",
-    )],
-    "settings": Annotated[str | None, typer.Option(
-        "--set", metavar="VALUES", rich_help_panel=PANEL,
-        help="Parameters of the model, as in 'k1=0.9,b=0.4'; 'b.title=0.3' for one field; for hybrid dense_share, "
-        "rrf_k and pool; ef > 0 searches the HNSW graph.",
-    )],
-}  # fmt: skip
-
-
-def takes_first_stage(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a first stage to a command, whose argument `stage` becomes a `FirstStage`, or None."""
-
-    def run(**values: Any) -> None:
-        given = {name: values.pop(name) for name in OPTIONS}
-        if given["stage"] is not None and values["out"] is not None:
-            check_writable(values["out"], given["stage"])
-        command(**values, stage=_first_stage(**given))
-
-    return with_options(command, run, OPTIONS)
-
-
 SETTINGS = ("k1", "b", "k3", "mu", "mix", "c", "ef", "dense_share", "rrf_k", "pool")
 
 
-def _first_stage(stage: Path | None, model: str | None, weights: str | None, settings: str | None) -> FirstStage | None:
-    from ranksieve.retrieval.first_stage import FirstStage
+@dataclass(frozen=True, kw_only=True)
+class StageOptions:
+    """The first stage: a file, or a model and its parameters."""
 
-    if stage is not None:
-        if model or weights or settings:
-            raise ParameterError("--stage cannot be combined with --model, --weights or --set; give one or the other")
-        return FirstStage.load(stage)
-    if not (model or weights or settings):
-        return None
-    values: dict[str, Any] = {}
-    for name, value in _numbers("--set", settings or "").items():
-        name, dot, field = name.partition(".")
-        if name not in SETTINGS or (dot and name != "b"):
-            raise ParameterError(f"--set has no {name + dot + field!r}; expected b.FIELD, {', '.join(SETTINGS)}")
-        if dot:
-            values["b"] = {**(values["b"] if isinstance(values.get("b"), dict) else {}), field: value}
-        else:
-            values[name] = value
-    return FirstStage(model or "bm25f", weights=_numbers("--weights", weights or ""), **values)
+    stage: Path | None = option(
+        None, "First stage written by 'ranksieve retrieve --save-stage', instead of --model, --weights and --set.",
+        metavar="FILE", rich_help_panel=PANEL,
+    )  # fmt: skip
+    model: str | None = option(
+        None,
+        "Retrieval model: bm25f, bm25, dirichlet, jelinek-mercer or dfr; of an index with vectors also dense, or "
+        "hybrid, which fuses bm25f and dense.", metavar="NAME", rich_help_panel=PANEL,
+        show_default="that of the model or index, or bm25f",
+    )  # fmt: skip
+    weights: str | None = option(
+        None, "Weights of the fields, as in 'title=3,body=1'; 1 where not given.", metavar="WEIGHTS",
+        rich_help_panel=PANEL,
+    )  # fmt: skip
+    settings: str | None = option(
+        None,
+        "Parameters of the model, as in 'k1=0.9,b=0.4'; 'b.title=0.3' for one field; for hybrid dense_share, rrf_k and "
+        "pool; ef > 0 searches the HNSW graph.", "--set", metavar="VALUES", rich_help_panel=PANEL,
+    )  # fmt: skip
+
+    def read(self, out: Path | None = None) -> FirstStage | None:
+        """The first stage that the options give, which is not written to `out`; None if they give none."""
+        from ranksieve.retrieval.first_stage import FirstStage
+
+        is_given = bool(self.model or self.weights or self.settings)
+        if self.stage is not None:
+            if is_given:
+                raise ParameterError(
+                    "--stage cannot be combined with --model, --weights or --set; give one or the other"
+                )
+            if out is not None:
+                check_writable(out, self.stage)
+            return FirstStage.load(self.stage)
+        if not is_given:
+            return None
+        values: dict[str, Any] = {}
+        for name, value in _numbers("--set", self.settings or "").items():
+            name, dot, field = name.partition(".")
+            if name not in SETTINGS or (dot and name != "b"):
+                raise ParameterError(f"--set has no {name + dot + field!r}; expected b.FIELD, {', '.join(SETTINGS)}")
+            if dot:
+                values["b"] = {**(values["b"] if isinstance(values.get("b"), dict) else {}), field: value}
+            else:
+                values[name] = value
+        return FirstStage(self.model or "bm25f", weights=_numbers("--weights", self.weights or ""), **values)
 
 
 def _numbers(flag: str, text: str) -> dict[str, float]:
@@ -176,9 +171,3 @@ def memory_size(text: str, flag: str, least: int = 1) -> int:
         expected = f"{text!r}; expected a size such as 512M or 2G{'' if least == 1 else f', at least {least:,} bytes'}"
         raise ParameterError(f"{flag} is {(unit_hint(text) if size else '') or expected}")
     return size
-
-
-def show_notes(notes: Iterable[str]) -> None:
-    """Notes, one line each, on standard error."""
-    for note in notes:
-        progress_output().print(Text(f"note: {note}", style="yellow"), soft_wrap=True)

@@ -29,43 +29,43 @@ NEEDS = {"truncate": ("k",), "by-model": ("model", "share"), "undersample": ()}
 BLOCK_QUERIES = {"two-stage": 16, "cubic": 1000}  # of about 40 MB each
 
 
+@dataclass(frozen=True, kw_only=True)
+class SplitArguments:
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with labels.")]
+    out: Annotated[Path, out_option("Folder for train, valid and test; made if it does not exist.", metavar="DIR")]
+    shares: str | None = option(
+        None, "Shares of the queries for train, valid and test, or for train and test as in 80/20.",
+        metavar="SHARES", show_default="60/20/20",
+    )  # fmt: skip
+    folds: int | None = option(None, "Number of folds for cross-validation; each has its own folder in --out.", min=3)
+    seed: Seed = 0
+    format: str = option("parquet", "Format to write; letor is text.", metavar="parquet|letor")
+    missing: Missing = "zero"
+
+
 @reads_data("data")
-def split(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with labels.")],
-    out: Annotated[Path, out_option("Folder for train, valid and test; made if it does not exist.", metavar="DIR")],
-    shares: Annotated[
-        str | None,
-        typer.Option(
-            help="Shares of the queries for train, valid and test, or for train and test as in 80/20.",
-            show_default="60/20/20",
-        ),
-    ] = None,
-    folds: Annotated[
-        int | None, typer.Option(min=3, help="Number of folds for cross-validation; each has its own folder in --out.")
-    ] = None,
-    seed: Seed = 0,
-    format: Annotated[str, typer.Option(help="Format to write: parquet or letor (text).")] = "parquet",
-    missing: Missing = "zero",
-) -> None:
+@takes_options
+def split(given: SplitArguments) -> None:
     """Split a data file by query into training, validation and test data, or into folds."""
     from ranksieve.data.data_file import DataFile
     from ranksieve.data.joined import JoinedSource, Piece, query_ids_of
     from ranksieve.data.read import open_data
 
-    check_choice("format", format, ENDINGS)
-    if folds is not None and shares is not None:
+    check_choice("format", given.format, ENDINGS)
+    if given.folds is not None and given.shares is not None:
         raise ParameterError("--folds and --shares are mutually exclusive; give one of them")
-    fractions = _shares(shares or "60/20/20")
+    fractions = _shares(given.shares or "60/20/20")
+    data, out = given.data, given.out
     check_folder(out)
-    source = open_data(data, missing=missing)
+    source = open_data(data, missing=given.missing)
     ids = query_ids_of(source)
-    parts = _parts(out, len(ids), fractions, folds, seed)
+    parts = _parts(out, len(ids), fractions, given.folds, given.seed)
     _make_folders(out, *(part.parent for part in parts))
+    ending, facts = ENDINGS[given.format], []
     for part in parts:
-        check_writable(part.with_suffix(ENDINGS[format]), data)
-    facts = []
+        check_writable(part.with_suffix(ending), data)
     for part, numbers in parts.items():
-        file, name = part.with_suffix(ENDINGS[format]), part.relative_to(out).as_posix()
+        file, name = part.with_suffix(ending), part.relative_to(out).as_posix()
         piece = Piece(source, frozenset(ids[number] for number in numbers))
         write_data(JoinedSource([piece], name=f"{data} ({name})"), file)
         facts.append((name, f"{file}, {counted(query=len(numbers))}"))

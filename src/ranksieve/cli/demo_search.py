@@ -9,10 +9,15 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranksieve.files import atomic_text
 from ranksieve.text_formats import counted
+
+if TYPE_CHECKING:
+    from ranksieve.data.dataset import Dataset
+    from ranksieve.retrieval.index import Index
+    from ranksieve.retrieval.runs import Judgements
 
 METRIC = "ndcg@10"
 DEPTH = 200
@@ -33,8 +38,6 @@ def make_search(folder: Path, *, n_docs: int, n_queries: int, trees: int, seed: 
     from ranksieve.retrieval.feature_names import FIRST_STAGE
     from ranksieve.retrieval.generated import generate_texts
     from ranksieve.retrieval.index import Index
-    from ranksieve.retrieval.labelling import extract_features
-    from ranksieve.retrieval.notes import Notes
 
     folder.mkdir(parents=True, exist_ok=True)
     made = generate_texts(n_docs, n_queries, seed=seed)
@@ -46,11 +49,7 @@ def make_search(folder: Path, *, n_docs: int, n_queries: int, trees: int, seed: 
         replace=(folder / "index").exists(),
     )  # fmt: skip
     with index:
-        parts = [
-            extract_features(index, {id: made.queries[id] for id in some}, judgements=made.judgements, depth=DEPTH,
-                             select=SELECT, notes=Notes())
-            for some in (past, fresh)
-        ]  # fmt: skip
+        parts = [_features(index, {id: made.queries[id] for id in some}, made.judgements) for some in (past, fresh)]
     models = {}
     for name, algo in MODELS.items():
         models[algo] = train(parts[0], algo=algo, trees=trees, leaves=16, gain="newton", seed=seed, verbose=False)
@@ -68,15 +67,24 @@ def compile_retrieval() -> None:
     """Index and search a few texts, so that every kernel that `make_search` needs is compiled and kept on disk."""
     from ranksieve.retrieval.generated import generate_texts
     from ranksieve.retrieval.index import Index
-    from ranksieve.retrieval.labelling import extract_features
-    from ranksieve.retrieval.notes import Notes
 
     made = generate_texts(20, 2)
     with (
         tempfile.TemporaryDirectory() as folder,
         Index.build(made.documents, f"{folder}/index", fields=FIELDS, numbers="rating") as index,
     ):
-        extract_features(index, made.queries, select=SELECT, notes=Notes())
+        _features(index, made.queries, None)
+
+
+def _features(index: Index, queries: dict[str, str], judgements: Judgements | None) -> Dataset:
+    """Features of candidates, without notes on what these leave out."""
+    from ranksieve.retrieval.feature_extractor import FeatureExtractor
+    from ranksieve.retrieval.labelling import QueryCandidates, to_dataset
+    from ranksieve.retrieval.notes import Notes
+    from ranksieve.retrieval.searching import Retriever
+
+    pairs = QueryCandidates(queries, Retriever(index), DEPTH, judgements=judgements)
+    return to_dataset(pairs, FeatureExtractor(index, SELECT), Notes())
 
 
 def _write(folder: Path, made: Any, judged: list[str]) -> None:

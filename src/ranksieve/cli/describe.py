@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import check_writable, show_facts, show_line, show_table
 from ranksieve.cli.corpus_options import vector_facts
 from ranksieve.cli.files import reads_data, show_biases
@@ -22,31 +24,28 @@ if TYPE_CHECKING:
     from ranksieve.data.blocks import Source
     from ranksieve.data.column_roles import ColumnRoles
 
+KINDS = "data file, model file, index folder, log of clicks, TREC run, or judgements (TREC qrels)"
 MOST_FEATURES = 10  # columns that are named
 FREQUENT = 3  # categories of a feature that are named
 
 
-@reads_data("file", "data")
-def describe(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="Data file, model file, index folder, log of clicks, TREC run, or judgements (TREC qrels).",
-        ),
-    ],
-    events: Annotated[Path | None, typer.Option(metavar="FILE", help="OpenSearch's ubi_events of a log.")] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Compare an index with its checksums.")] = False,
-    card: Annotated[bool, typer.Option("--card", help="Write a model card: a model as a page of Markdown.")] = False,
-    data: Annotated[
-        list[Path] | None, typer.Option("--data", "-d", help="With --card: data to measure the model on.")
-    ] = None,
+@dataclass(frozen=True, kw_only=True)
+class DescribeArguments:
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=f"What to describe: {KINDS}.")]
+    events: Path | None = option(None, "OpenSearch's ubi_events of a log.", metavar="FILE")
+    verify: bool = option(False, "Compare an index with its checksums.", "--verify")
+    card: bool = option(False, "Write a model card: a model as a page of Markdown.", "--card")
+    data: list[Path] | None = option(None, "With --card: data to measure the model on.", "--data", "-d")
     metric: Annotated[
         list[str] | None, metric_option("With --card: metric on the data.", show_default="ndcg@10, map, mrr")
-    ] = None,
-    out: Annotated[Path | None, out_option("With --card: file to write.", show_default="standard output")] = None,
-    missing: Missing = "zero",
-) -> None:
+    ] = None
+    out: Annotated[Path | None, out_option("With --card: file to write.", show_default="standard output")] = None
+    missing: Missing = "zero"
+
+
+@reads_data("file", "data")
+@takes_options
+def describe(given: DescribeArguments) -> None:
     """Describe a data file, a model file, an index, a log of clicks, a run or judgements."""
     from ranksieve.clicks.reading import is_log
     from ranksieve.data.column_roles import find_roles
@@ -55,19 +54,18 @@ def describe(
     from ranksieve.models.load import load
     from ranksieve.retrieval.runs import is_qrels, is_run
 
-    path = os.fspath(file)
-    if verify and not os.path.isdir(path):
+    file, path = given.file, os.fspath(given.file)
+    if given.verify and not os.path.isdir(path):
         raise ParameterError(f"--verify is for index folders, and {file} is a file; leave it out")
-    if not card and (data or metric or out):
-        raise ParameterError(
-            f"{'--data' if data else '--metric' if metric else '--out'} is for model cards; give --card"
-        )
-    if card:
-        _write_card(path, data or [], metric, out)
+    of_cards = [name for name in ("data", "metric", "out") if getattr(given, name)]
+    if of_cards and not given.card:
+        raise ParameterError(f"--{of_cards[0]} is for model cards; give --card")
+    if given.card:
+        _write_card(path, given.data or [], given.metric, given.out)
     elif os.path.isdir(path):
-        _describe_index(path, verify)
+        _describe_index(path, given.verify)
     elif is_log(path):
-        _describe_log(path, events)
+        _describe_log(path, given.events)
     elif is_json_lines(path):
         open_data(file)  # which says what they are
     elif is_model(path):
@@ -79,7 +77,7 @@ def describe(
     elif (roles := find_roles(DataFile(file))) is not None and not roles.is_readable:
         _describe_columns(roles)
     else:
-        _describe_data(open_data(file, missing=missing))
+        _describe_data(open_data(file, missing=given.missing))
 
 
 def _write_card(path: str, data: list[Path], metric: list[str] | None, out: Path | None) -> None:
@@ -221,8 +219,8 @@ def _describe_columns(roles: ColumnRoles) -> None:
     facts = [("options", f"{needed}; ranksieve describe, train and others need them to read this file")]
     if "NAME" in roles.flags.values():
         facts.append(("NAME", "no column has a usual name for this; name the right one"))
-    if "ignore" in roles.flags:
-        categories = shlex.quote(roles.flags["ignore"])
+    if roles.categories:
+        categories = shlex.quote(roles.categories)
         facts.append(
             ("or", f"--categorical {categories} instead of --ignore, for those that hold categories or lists of them")
         )

@@ -3,97 +3,86 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, show_facts
-from ranksieve.cli.corpus_options import IndexArgument, Qrels, show_notes
+from ranksieve.cli.command import option, takes_options
+from ranksieve.cli.console import check_writable, show_facts, show_remark
+from ranksieve.cli.corpus_options import IndexArgument, Qrels
 from ranksieve.cli.files import write_data
 from ranksieve.cli.shared_options import OutData, out_option
 from ranksieve.text_formats import counted, some_of
 
 
-def feature_log(
+@dataclass(frozen=True, kw_only=True)
+class FeatureLogArguments:
     log: Annotated[
         list[Path], typer.Argument(metavar="LOG...", help="Responses of the engine as JSON, each with a qid.")
-    ],
-    out: OutData,
-    qrels: Qrels = None,
-    id: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="FIELD",
-            help="Solr: field with the documents' ids.",
-            show_default="id, _id, docno, doc_id or docid",
-        ),
-    ] = None,
-    log_field: Annotated[
-        str, typer.Option(metavar="NAME", help="Solr: field with the features, as in fl=NAME:[features].")
-    ] = "[features]",
-    missing: Annotated[
-        str,
-        typer.Option(
-            metavar="zero|nan", help="Value of a feature that was not logged; zero for Solr's format=sparse."
-        ),
-    ] = "nan",
-) -> None:  # fmt: skip
+    ]
+    out: OutData
+    qrels: Qrels = None
+    id: str | None = option(
+        None, "Solr: field with the documents' ids.", metavar="FIELD", show_default="id, _id, docno, doc_id or docid"
+    )
+    log_field: str = option("[features]", "Solr: field with the features, as in fl=NAME:[features].", metavar="NAME")
+    missing: str = option(
+        "nan", "Value of a feature that was not logged; zero for Solr's format=sparse.", metavar="zero|nan"
+    )
+
+
+@takes_options
+def feature_log(given: FeatureLogArguments) -> None:
     """Make training data of the features that Elasticsearch, OpenSearch or Solr has logged.
 
     Elasticsearch and OpenSearch log with ext.ltr_log (fields._ltrlog), Solr with fl=[features].
     """
-    check_writable(out, *log, qrels)
+    check_writable(given.out, *given.log, given.qrels)
     from ranksieve.retrieval.feature_logs import read_feature_log
-    from ranksieve.retrieval.notes import Notes
 
-    notes = Notes()
-    data = read_feature_log(log, qrels, id=id, field=log_field, missing=missing, notes=notes)
-    write_data(data, out)
-    show_notes(notes)
+    data = read_feature_log(given.log, given.qrels, id=given.id, field=given.log_field, missing=given.missing)
+    write_data(data, given.out)
     shape = counted(query=data.n_queries, document=data.n_docs, feature=data.n_features)
-    show_facts([("data", f"{out}, {shape}"), ("positives", f"{(data.labels > 0).sum():,}")])
+    show_facts([("data", f"{given.out}, {shape}"), ("positives", f"{(data.labels > 0).sum():,}")])
 
 
-def feature_set(
-    index: IndexArgument,
-    out: Annotated[Path, out_option("JSON file to write.")],
-    engine: Annotated[
-        str, typer.Option(metavar="elasticsearch|opensearch|solr", help="Search engine.")
-    ] = "elasticsearch",
-    select: Annotated[
-        list[str] | None,
-        typer.Option("--select", "-s", metavar="PATTERN", help="Features to define, by name or pattern: 'bm25*'.",
-                     show_default="all that the engine has"),
-    ] = None,
-    text: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Parameter of a request with the query's text.",
-                     show_default="keywords; for Solr text"),
-    ] = None,
-    store: Annotated[str | None, typer.Option(metavar="NAME", help="Solr: the feature store.")] = None,
-    missing: Annotated[
-        str, typer.Option(metavar="zero|nan", help="What a document without a number gets; nan: no value.")
-    ] = "nan",
-) -> None:  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class FeatureSetArguments:
+    index: IndexArgument
+    out: Annotated[Path, out_option("JSON file to write.")]
+    engine: str = option("elasticsearch", "Search engine.", metavar="elasticsearch|opensearch|solr")
+    select: list[str] | None = option(
+        None, "Features to define, by name or pattern: 'bm25*'.", "--select", "-s", metavar="PATTERN",
+        show_default="all that the engine has",
+    )  # fmt: skip
+    text: str | None = option(
+        None, "Parameter of a request with the query's text.", metavar="NAME", show_default="keywords; for Solr text"
+    )
+    store: str | None = option(None, "Solr: the feature store.", metavar="NAME")
+    missing: str = option("nan", "What a document without a number gets; nan: no value.", metavar="zero|nan")
+
+
+@takes_options
+def feature_set(given: FeatureSetArguments) -> None:
     """Define features of an index in Elasticsearch, OpenSearch or Solr, under the same names.
 
     These are bm25.FIELD and number.NAME, in Solr also length.FIELD and first.score. The engine computes their values,
     so train on its feature log.
     """
-    check_writable(out)
+    check_writable(given.out)
     from ranksieve.files import atomic_text
     from ranksieve.retrieval.feature_names import choose, layout_of
     from ranksieve.retrieval.feature_sets import feature_set as define
     from ranksieve.retrieval.index import Index
 
-    with Index(index) as opened:
-        names = choose(layout_of(opened).names, select or []).names
-    made = define(names, engine, text=text, store=store, missing=missing)
-    with atomic_text(out) as file:
+    with Index(given.index) as opened:
+        names = choose(layout_of(opened).names, given.select or []).names
+    made = define(names, given.engine, text=given.text, store=given.store, missing=given.missing)
+    with atomic_text(given.out) as file:
         json.dump(made.definition, file, indent=1, ensure_ascii=False)
         file.write("\n")
     if made.left_out:
-        show_notes([f"features without a counterpart: {len(made.left_out):,} ({some_of(made.left_out, 3)})"])
-    show_facts([("features", f"{out}, {counted(feature=len(made.names))}: {some_of(made.names)}")])
+        show_remark(f"note: features without a counterpart: {len(made.left_out):,} ({some_of(made.left_out, 3)})")
+    show_facts([("features", f"{given.out}, {counted(feature=len(made.names))}: {some_of(made.names)}")])

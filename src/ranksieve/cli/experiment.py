@@ -35,7 +35,7 @@ class ExperimentArguments:
         str, typer.Argument(metavar="SPEC", help=f"TOML file, or a shipped one by name: {', '.join(shipped_specs())}.")
     ]
     out: Annotated[Path, out_option("Folder for the results. Finished cells in it are kept.", metavar="DIR")]
-    quick: bool = option(False, "Run the small size: minutes, on generated data.", "--quick")
+    quick: bool = option(False, "Run a small version on generated data, which takes minutes.", "--quick")
     jobs: int = option(0, "Cells to run at the same time, one thread each; 0: one per core.", min=0)
     tune: int = option(0, "Trials of a search for each run's parameters on validation data (Optuna).", min=0)
     data: list[Path] | None = option(None, "Your data in one file; it is split by query.", "--data", "-d")

@@ -19,9 +19,8 @@ from ranksieve.cli.corpus_options import (
     Qrels,
     Run,
     SearchOptions,
+    StageOptions,
     own_features,
-    show_notes,
-    takes_first_stage,
 )
 from ranksieve.cli.shared_options import out_option
 from ranksieve.errors import ParameterError
@@ -54,9 +53,8 @@ class FeatureArguments:
     own: Own = None
 
 
-@takes_first_stage
 @takes_options
-def features(given: FeatureArguments, search: SearchOptions, stage: Any = None) -> None:
+def features(given: FeatureArguments, search: SearchOptions, first_stage: StageOptions) -> None:
     """Compute features of candidates, with labels from judgements: training data for the second stage.
 
     'ranksieve feature-log' reads features that Elasticsearch, OpenSearch or Solr has logged.
@@ -64,6 +62,7 @@ def features(given: FeatureArguments, search: SearchOptions, stage: Any = None) 
     from ranksieve.retrieval.index import Index
 
     select, out, threads = given.select or [], given.out, search.threads or None
+    stage = first_stage.read(out)
     if given.list_them:
         _list(None if given.index is None else Index(given.index), select, own_features(given.own))
         return
@@ -76,15 +75,14 @@ def features(given: FeatureArguments, search: SearchOptions, stage: Any = None) 
     from ranksieve.cli.compiling import counting_kernels
     from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.labelling import QueryCandidates, write_features
-    from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_judgements, read_run
-    from ranksieve.retrieval.searching import Searcher
+    from ranksieve.retrieval.searching import Retriever
 
-    start, notes, texts = time.perf_counter(), Notes(), read_queries(given.queries)
+    start, texts = time.perf_counter(), read_queries(given.queries)
     pairs = QueryCandidates(
         texts,
-        Searcher(opened, stage, threads, query_vectors=search.query_vectors(texts)),
+        Retriever(opened, stage, query_vectors=search.query_vectors(texts), threads=threads),
         given.depth,
         None if given.run is None else read_run(given.run),
         None if given.qrels is None else read_judgements(given.qrels),
@@ -92,8 +90,7 @@ def features(given: FeatureArguments, search: SearchOptions, stage: Any = None) 
     with ProgressDisplay("features", kernels="lexical") as display, counting_kernels(display):
         pairs = replace(pairs, progress=lambda done, all: display.update(done, all, unit="query", title="features"))
         own = own_features(given.own)
-        written = write_features(pairs, out, select=select, extra=own, notes=notes, threads=threads)
-    show_notes(notes)
+        written = write_features(pairs, out, select=select, extra=own, threads=threads)
     show_facts(
         [
             ("data", f"{out}, {counted(query=written.n_queries, document=written.n_docs, feature=written.n_features)}"),

@@ -22,8 +22,12 @@ COLUMNS = {
     "docid": ("docid or doc_id", "Document ids."),
     "weight": ("weight", "Weights of documents."),
     "position": ("position", "Ranks, from 1, at which documents were shown."),
-    "ignore": ("none", "Columns that are not features, such as texts: names or globs, separated by commas."),
-    "categorical": ("categorical types", "Columns that hold categories, such as brands: names or globs, with commas."),
+    "ignore": (
+        "none",
+        "Columns that are not features, such as texts: names or globs, separated by commas; write ? for a comma in a "
+        "name.",
+    ),
+    "categorical": ("categorical types", "Columns that hold categories, such as brands; named as for --ignore."),
 }
 
 

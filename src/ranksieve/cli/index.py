@@ -11,7 +11,7 @@ import typer
 
 from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import show_facts
-from ranksieve.cli.corpus_options import memory_size, show_notes, vector_facts, vectors_or_function
+from ranksieve.cli.corpus_options import memory_size, vector_facts, vectors_or_function
 from ranksieve.cli.shared_options import out_option
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.files import check_folder
@@ -41,7 +41,11 @@ class IndexArguments:
         None, "Field with the documents' ids.", metavar="FIELD", show_default="id, _id, docno, doc_id or docid"
     )
     lower: bool = option(True, "Convert text to lower case.", "--lower/--no-lower")
-    split: bool = option(True, "Also split camelCase and snake_case.", "--split/--no-split")
+    split: bool = option(
+        True,
+        "Also index the parts of words: file and name of fileName and file_name, w and 12 of w12.",
+        "--split/--no-split",
+    )
     stop: str = option("english", "Stop words: english, none, or a file of words.", metavar="WORDS")
     stem: str = option("english", "Snowball stemmer: english, german, …, or none.", metavar="LANGUAGE")
     positions: bool = option(True, "Store positions, for phrase and proximity features.", "--positions/--no-positions")
@@ -100,7 +104,6 @@ def index(given: IndexArguments, dense: VectorOptions) -> None:
             progress=lambda read: display.update(read, unit="document", title="indexing"),
             vector_progress=lambda done, most: display.update(done, most, unit="document", title="encoding"),
         )  # fmt: skip
-    show_notes(made.notes)
     facts = made.describe()
     lengths = (f"{name} ({mean:,.1f} terms)" for name, mean in facts["fields"].items())
     show_facts(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import check_writable, show_facts, show_line, show_table, show_waiting
 from ranksieve.cli.files import reads_data
 from ranksieve.cli.shared_options import (
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
 
 STANDARD_OUTPUT = ("-", "/dev/stdout")
+LIBRARIES = "LightGBM, XGBoost (JSON, UBJSON), RankLib, QuickRank or CatBoost (JSON)"
 FORMATS = "lightgbm, xgboost, elasticsearch (and OpenSearch), ranklib, quickrank, solr, vespa, onnx or c"
 
 
@@ -38,7 +41,9 @@ def predict(
     out: Annotated[Path, out_option("File to write: one score per line, in the order of DATA; -: standard output.")],
     threads: Threads = 0,
     missing: MissingAsTrained = None,
-    device: Annotated[str, typer.Option(help="Where to score: cpu, cuda, or auto, a GPU if there is one.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(metavar="cpu|cuda|auto", help="Where to score. auto: a GPU if there is one.")
+    ] = "cpu",
 ) -> None:
     """Score documents with a model."""
     to_file = str(out) not in STANDARD_OUTPUT
@@ -71,65 +76,50 @@ def predict(
         show_facts([("scores", f"{out}, {counted(document=n_docs)}")])
 
 
-def convert(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="Model file of LightGBM, XGBoost (JSON, UBJSON), RankLib, QuickRank or CatBoost (JSON).",
-        ),
-    ],
-    out: OutModel,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FORMAT",
-            help=f"Format to write: {FORMATS}.",
-            show_default="from the extension of --out: .onnx, .c, .xml (quickrank)",
-        ),
-    ] = None,
-    missing: Annotated[
-        str,
-        typer.Option(
-            metavar="nan|zero|never",
-            help="Missing values in the documents that the converted model will score. nan: each split decides, which "
-            "RankLib and QuickRank cannot express; zero: they count as 0; never: there are none.",
-        ),
-    ] = "nan",
-    nearest: Annotated[
-        bool,
-        typer.Option(
-            "--nearest", help="Solr only: replace a threshold that Solr cannot represent by the nearest one below."
-        ),
-    ] = False,
-    n_features: Annotated[int | None, n_features_option("the largest that a tree uses")] = None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ConvertArguments:
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help=f"Model file of {LIBRARIES}.")]
+    out: OutModel
+    format: str | None = option(
+        None, f"Format to write: {FORMATS}.", metavar="FORMAT",
+        show_default="from the extension of --out: .onnx, .c, .xml (quickrank)",
+    )  # fmt: skip
+    missing: str = option(
+        "nan",
+        "Missing values in the documents that the converted model will score. nan: each split decides, which RankLib "
+        "and QuickRank cannot express; zero: they count as 0; never: there are none.", metavar="nan|zero|never",
+    )  # fmt: skip
+    nearest: bool = option(
+        False, "Solr only: replace a threshold that Solr cannot represent by the nearest one below.", "--nearest"
+    )
+    n_features: Annotated[int | None, n_features_option("the largest that a tree uses")] = None
+
+
+@takes_options
+def convert(given: ConvertArguments) -> None:
     """Convert a model file to another format.
 
     For float32 documents the converted model takes the same leaf in every tree, ties and missing values included. A
     model that the format cannot express is refused, never approximated. For Vespa the rank profile is printed, too.
     """
+    model, out = given.model, given.out
     check_writable(out, model)
     from ranksieve.forest.formats.model_files import ENDINGS, load_forest, save
 
-    meant = ENDINGS.get(out.suffix.lower(), ()) if format is None else (format,)
+    meant = ENDINGS.get(out.suffix.lower(), ()) if given.format is None else (given.format,)
     if len(meant) != 1:
         raise ParameterError(f"{out}: the format is not clear from the name; give --format, one of {FORMATS}")
     (format,) = meant
-
-    forest = load_forest(model, n_features=n_features)
-    save(forest, out, format=format, missing=missing, nearest=nearest)
+    forest = load_forest(model, n_features=given.n_features)
+    save(forest, out, format=format, missing=given.missing, nearest=given.nearest)
     if format == "vespa":
         from ranksieve.forest.formats.vespa import rank_profile
 
         show_line(rank_profile(forest, out.name))
-    largest = int(forest.n_leaves.max(initial=0))
+    size = counted(leaf=int(forest.n_leaves.max(initial=0)), feature=forest.n_features)
     show_facts(
         [
-            (
-                "read",
-                f"{model}, {counted(tree=forest.n_trees)} of up to {counted(leaf=largest, feature=forest.n_features)}",
-            ),
+            ("read", f"{model}, {counted(tree=forest.n_trees)} of up to {size}"),
             ("written", f"{out}, {format}, {file_size(out.stat().st_size)}"),
         ]
     )
@@ -156,17 +146,11 @@ def bench(
     show_table(
         ["scorer", "µs per document", "× ranksieve", "largest difference", "agrees"],
         [
-            [
-                row["name"],
-                f"{row['us_per_doc']:.3f}",
-                f"{row['ratio']:.2f}",
-                f"{row['max_difference']:.1e}",
-                "yes" if row["agrees"] else "no",
-            ]
-            for row in rows
-            if "failed" not in row
+            [row["name"], f"{row['us_per_doc']:.3f}", f"{row['ratio']:.2f}", f"{row['max_difference']:.1e}",
+             "yes" if row["agrees"] else "no"]
+            for row in rows if "failed" not in row
         ],
-    )
+    )  # fmt: skip
     notes = [f"{row['name']} failed: {row['failed']}" for row in rows if "failed" in row]
     missing = {name: absent(name) for name in PEERS if name not in {row["name"] for row in rows}}
     if missing:

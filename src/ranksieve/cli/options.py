@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, get_args
 
 import typer
 
-from ranksieve.cli.command import Command
+from ranksieve.cli.command import JOINED, Command
 from ranksieve.errors import ParameterError
-from ranksieve.parameter_table import SLOTS, canonical, file_parameters, flag, help_of, users
+from ranksieve.parameter_table import (
+    SLOTS,
+    Algorithm,
+    algorithms,
+    canonical,
+    file_parameters,
+    flag,
+    help_of,
+    table,
+    users,
+)
 from ranksieve.params import Params
-from ranksieve.rules import Parameter
+from ranksieve.rules import RANKERS, SELECTIONS, Parameter
 from ranksieve.toml_file import TomlFile
 
 SHORT = {"metric": ("-m",)}  # as in the other commands
@@ -52,9 +63,37 @@ class ParamsCommand(Command):
             ctx.meta[OPTIONS] = _options(self._panels())
         return [*super().get_params(ctx), *ctx.meta[OPTIONS]]
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        super().format_options(ctx, formatter)
+        if "algo" in self.rule_parameters():
+            with formatter.section("Algorithms"):
+                formatter.write_dl(list(algorithm_lines()))
+
     def invoke(self, ctx: Any) -> Any:
         ctx.meta[VALUES] = {one.name: ctx.params.pop(one.name) for one in ctx.meta[OPTIONS]}
         return super().invoke(ctx)
+
+
+def algorithm_lines() -> Iterator[tuple[str, str]]:
+    """The name of each algorithm and what it is, by the docstrings of its rules or of its ranker."""
+    known: dict[Algorithm, str] = {}  # the first name of each forest
+    for name, one in algorithms().items():
+        if not one.is_forest:
+            text = _first_line(RANKERS[name])
+        elif (same := known.setdefault(one, name)) != name:
+            text = f"Another name of {same}."
+        else:
+            trees = "oblivious trees" if one.grower == "oblivious" else "trees"
+            rows = _first_line(SELECTIONS[one.selection]).partition(": ")[0].rstrip(".")
+            rows = f"{rows[0].lower()}{rows[1:]}"
+            text = f"Boosted {trees}, objective {one.objective}, selection {one.selection}: {rows}."
+        yield name, text.replace("-", JOINED["-"])
+
+
+def _first_line(rule: Any) -> str:
+    """The first line of a rule's docstring, with parameters as options."""
+    text, names = (rule.__doc__ or "").partition("\n")[0], table()
+    return re.sub(r"`(\w+)`", lambda found: flag(found[1]) if found[1] in names else found[1], text)
 
 
 def _own_parameters(words: list[str]) -> dict[str, Parameter]:
@@ -106,7 +145,7 @@ def _option(item: Parameter, panel: str, about: str) -> inspect.Parameter:
     name, kind = flag(item.name), str if item.type is object else item.type
     is_pair = kind not in (str, int, float, bool)
     spelling = f"{name}/--no-{name[2:]}" if kind is bool else name
-    text = about if kind is bool else f"{about}; {item.expected}"
+    text = about if kind is bool else f"{about}; {'see Algorithms' if item.name == 'algo' else item.expected}"
     metavar = "LOW HIGH" if is_pair else "NAME" if item.names else None
     option = typer.Option(spelling, *SHORT.get(item.name, ()), help=f"{text}.", rich_help_panel=panel, metavar=metavar)
     return inspect.Parameter(

@@ -14,6 +14,7 @@ from ranksieve.cli.files import check_model_file, reads_data
 from ranksieve.cli.options import given_flags, with_params
 from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Quiet, Seed, Threads, n_features_option
 from ranksieve.cli.training_data import warn_of_same_files
+from ranksieve.errors import ParameterError
 from ranksieve.parameter_table import load_rules, slot
 from ranksieve.rules import STRATEGIES, Parameter, parameters_of
 from ranksieve.text_formats import counted, duration
@@ -43,10 +44,10 @@ class PruneArguments:
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="Model file: a forest of ranksieve or of another library.")
     ]
-    rate: Annotated[float, typer.Option(help="Share of the trees to remove, from 0 to 1.")]
+    rate: Annotated[float, typer.Option(help="Share of the trees to remove, between 0 and 1.")]
     out: OutModel
     valid: Path | None = option(None, "Validation data. Trees and weights are judged on it, by cross-fitting.")
-    train: Path | None = option(None, "Training data. Its metric is reported. See --judge-on.")
+    train: Path | None = option(None, "Training data. The metric on it is reported. See --judge-on.")
     judge_on: str = option(
         "valid",
         "Judge trees and weights on validation or on training data: keep those with the best metric there. "
@@ -71,6 +72,8 @@ def prune(context: typer.Context, given: PruneArguments) -> None:
     If simply truncating the forest to the same size scores higher on validation data, the truncated forest is saved,
     with a warning. Ctrl-C saves the best model so far.
     """
+    if not 0 < given.rate < 1:
+        raise ParameterError(f"--rate is {given.rate}; expected the share of the trees to remove, between 0 and 1")
     data = (given.train, given.valid, given.test)
     check_model_file(given.out, given.model, *data, is_forest=True)
     kinds = ("training", "validation", "test")

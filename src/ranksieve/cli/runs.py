@@ -19,9 +19,8 @@ from ranksieve.cli.corpus_options import (
     QueriesArgument,
     Run,
     SearchOptions,
+    StageOptions,
     own_features,
-    show_notes,
-    takes_first_stage,
 )
 from ranksieve.cli.shared_options import ModelArgument, OutRun, metric_option, read_weights
 from ranksieve.text_formats import counted, duration
@@ -44,34 +43,30 @@ class RetrieveArguments:
     )
 
 
-@takes_first_stage
 @takes_options
-def retrieve(given: RetrieveArguments, search: SearchOptions, stage: Any = None) -> None:
+def retrieve(given: RetrieveArguments, search: SearchOptions, first_stage: StageOptions) -> None:
     """Retrieve candidates for queries (first stage)."""
+    stage = first_stage.read(given.out)
     for written in filter(None, (given.out, given.save_stage)):
         check_writable(written, given.queries, given.tune)
     from ranksieve.cli.compiling import counting_kernels
     from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.first_stage import FirstStage
     from ranksieve.retrieval.index import Index
-    from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_judgements, write_run
+    from ranksieve.retrieval.searching import Retriever
     from ranksieve.retrieval.searching import retrieve as retrieve_candidates
     from ranksieve.retrieval.tuning import tune as tune_stage
 
     index, texts = Index(given.index), read_queries(given.queries)
-    notes, metric = Notes(), given.metric
-    options: dict[str, Any] = {
-        "query_vectors": search.query_vectors(texts),
-        "threads": search.threads or None,
-        "notes": notes,
-    }
+    options: dict[str, Any] = {"query_vectors": search.query_vectors(texts), "threads": search.threads or None}
     chosen = stage or index.stage or FirstStage()
     if given.tune is not None:
+        metric, first = given.metric, Retriever(index, chosen, **options)
         with ProgressDisplay("tuning", kernels="retrieving") as display, counting_kernels(display):
             tuned = tune_stage(
-                index, texts, read_judgements(given.tune), chosen, metric=metric, **options,
+                first, texts, read_judgements(given.tune), metric=metric,
                 progress=lambda done, most, best: display.update(
                     done, most, unit="setting", details=[f"{metric} {best:.4f}"], estimate="at most {} left",
                     title="tuning",
@@ -90,7 +85,6 @@ def retrieve(given: RetrieveArguments, search: SearchOptions, stage: Any = None)
         run = retrieve_candidates(index, texts, given.depth, chosen, **options)
     seconds = time.perf_counter() - start
     write_run(run, given.out, tag=chosen.model)
-    show_notes(notes)
     show_facts([("run", _run_facts(given.out, run)), ("time", duration(seconds))])
 
 
@@ -98,49 +92,41 @@ def _run_facts(out: Path, run: Any) -> str:
     return f"{out}, {counted(query=run.n_queries, document=len(run))}"
 
 
-def fuse(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN RUN...", help="TREC runs.")],
-    out: OutRun,
-    method: Annotated[
-        str,
-        typer.Option(
-            metavar="rrf|sum|mnz",
-            help="rrf: reciprocal rank fusion; sum: sum of normalised scores (CombSUM); mnz: that sum times the number "
-            "of runs that have the document (CombMNZ).",
-        ),
-    ] = "rrf",
-    norm: Annotated[
-        str | None,
-        typer.Option(
-            metavar="min-max|zmuv|rank|none",
-            help="Normalisation of each list for sum and mnz. zmuv: mean 0 and variance 1.",
-            show_default="min-max",
-        ),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WEIGHTS", help="Weights of the runs in their order, as in '0.7,0.3'.", show_default="all 1"
-        ),
-    ] = None,
-    k: Annotated[int | None, typer.Option("--k", min=0, help="Constant of rrf.", show_default="60")] = None,
-    depth: Annotated[
-        int | None, typer.Option(min=1, help="Documents to keep per query.", show_default="all")
-    ] = None,
-) -> None:  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class FuseArguments:
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN RUN...", help="TREC runs.")]
+    out: OutRun
+    method: str = option(
+        "rrf",
+        "rrf: reciprocal rank fusion; sum: sum of normalised scores (CombSUM); mnz: that sum times the number of runs "
+        "that have the document (CombMNZ).", metavar="rrf|sum|mnz",
+    )  # fmt: skip
+    norm: str | None = option(
+        None, "Normalisation of each list for sum and mnz. zmuv: mean 0 and variance 1.",
+        metavar="min-max|zmuv|rank|none", show_default="min-max",
+    )  # fmt: skip
+    weights: str | None = option(
+        None, "Weights of the runs in their order, as in '0.7,0.3'.", metavar="WEIGHTS", show_default="all 1"
+    )
+    k: int | None = option(None, "Constant of rrf.", "--k", min=0, show_default="60")
+    depth: int | None = option(None, "Documents to keep per query.", min=1, show_default="all")
+
+
+@takes_options
+def fuse(given: FuseArguments) -> None:
     """Fuse TREC runs of any systems into one run.
 
     A query gets the documents of all runs. Documents with equal scores keep the order of the first run that
     has them.
     """
-    check_writable(out, *runs)
+    check_writable(given.out, *given.runs)
     from ranksieve.retrieval.fusion import fuse as fuse_runs
     from ranksieve.retrieval.runs import write_run
 
-    factors = None if weights is None else read_weights(weights)
-    run = fuse_runs(runs, method, norm=norm, weights=factors, k=k, depth=depth)
-    write_run(run, out, tag=method)
-    show_facts([("run", _run_facts(out, run))])
+    weights = None if given.weights is None else read_weights(given.weights)
+    run = fuse_runs(given.runs, given.method, norm=given.norm, weights=weights, k=given.k, depth=given.depth)
+    write_run(run, given.out, tag=given.method)
+    show_facts([("run", _run_facts(given.out, run))])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,29 +142,27 @@ class RerankArguments:
     own: Own = None
 
 
-@takes_first_stage
 @takes_options
-def rerank(given: RerankArguments, search: SearchOptions, stage: Any = None) -> None:
+def rerank(given: RerankArguments, search: SearchOptions, first_stage: StageOptions) -> None:
     """Re-rank candidates with a model (second stage)."""
+    stage = first_stage.read(given.out)
     check_writable(given.out, given.model_file, given.queries, given.run)
     from ranksieve.cli.compiling import counting_kernels
     from ranksieve.progress import ProgressDisplay
-    from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.pipeline import Pipeline
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_run, write_run
 
     own, threads = own_features(given.own), search.threads or None
     pipeline = Pipeline(given.index, given.model_file, stage=stage, depth=given.depth, extra=own, threads=threads)
-    texts, candidates, notes = read_queries(given.queries), None if given.run is None else read_run(given.run), Notes()
+    texts, candidates = read_queries(given.queries), None if given.run is None else read_run(given.run)
     vectors = search.query_vectors(texts)
     start = time.perf_counter()
     with ProgressDisplay("re-ranking", kernels="lexical") as display, counting_kernels(display):
         result = pipeline.rerank(
-            texts, candidates, query_vectors=vectors, notes=notes,
+            texts, candidates, query_vectors=vectors,
             progress=lambda done, all: display.update(done, all, unit="query", title="re-ranking"),
         )  # fmt: skip
     seconds = time.perf_counter() - start
     write_run(result, given.out, tag="ranksieve")
-    show_notes(notes)
     show_facts([("run", _run_facts(given.out, result)), ("time", duration(seconds))])

@@ -57,14 +57,14 @@ class AccessOptions:
     host: str = option("127.0.0.1", "Address to listen on.", metavar="ADDRESS", rich_help_panel=ACCESS)
     port: int = option(8000, "Port; 0: any free one.", min=0, max=65535, rich_help_panel=ACCESS)
     allow_host: list[str] | None = option(
-        None, "Name by which requests may call the service.", metavar="NAME", rich_help_panel=ACCESS
+        None, "Another host name under which the service is called.", metavar="NAME", rich_help_panel=ACCESS
     )
     token: str | None = option(
         None,
         "Token that writing needs; required if --host is not a loopback address. Others can see the flag in the list "
         "of processes, so set RANKSIEVE_TOKEN instead.", envvar="RANKSIEVE_TOKEN", rich_help_panel=ACCESS,
     )  # fmt: skip
-    read_only: bool = option(False, "Refuse to write.", "--read-only", rich_help_panel=ACCESS)
+    read_only: bool = option(False, "Refuse judgements and training.", "--read-only", rich_help_panel=ACCESS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,9 +83,9 @@ def train(context: typer.Context, given: TrainArguments) -> None:
     metric = metric_of(chosen)
     for path in given.read:
         open_data(path, missing=given.missing)  # a wrong path is refused before training
-    scoring = None
+    scoring, compiled = None, (0, 0.0)
     if chosen.algo in FORESTS and chosen.device != "cuda":
-        compile_tasks(TRAINING, quiet=given.quiet)
+        compiled = compile_tasks(TRAINING, quiet=given.quiet)
         scoring = start_task("scoring") if given.test else None
     try:
         model = _run(given, chosen, used)
@@ -97,7 +97,7 @@ def train(context: typer.Context, given: TrainArguments) -> None:
     out = free_name(given.out) if interrupted else given.out
     save_model(model, out)
     tested = [] if given.test else _conventions(model, metric)  # the test shows the same ones
-    show_facts([*_facts(model, out, metric, used), *tested], len(CONVENTIONS))
+    show_facts([*_facts(model, out, metric, used, compiled), *tested], len(CONVENTIONS))
     show_biases(model.info)
     if scoring is not None:
         scoring.wait()
@@ -165,13 +165,18 @@ def _run(given: TrainArguments, params: Params, used: TrainingData) -> Model:
             return run(replace(job, cluster=Cluster(client, copies=not given.no_copies)))
 
 
-def _facts(model: Model, out: Path, metric: Metric, used: TrainingData) -> list[tuple[str, str]]:
+def _facts(
+    model: Model, out: Path, metric: Metric, used: TrainingData, compiled: tuple[int, float] = (0, 0.0)
+) -> list[tuple[str, str]]:
+    """What was trained; `compiled` are the number of kernels compiled before, and the seconds this took."""
     info = model.info
     seconds = info.get("seconds") or []
     step = info.get("round", "tree")
     facts = [("model", f"{out}, {model.size}")]
     if seconds:
-        facts.append(("time", f"{duration(sum(seconds))}, median {statistics.median(seconds):.3g} s per {step}"))
+        kernels = f"; {duration(compiled[1])} more to compile kernels, on first use only" if compiled[0] else ""
+        median = f"median {statistics.median(seconds):.3g} s per {step}"
+        facts.append(("time", f"{duration(sum(seconds))}, {median}{kernels}"))
     if info.get("best_score") is not None:
         if info.get("best_iteration"):
             facts.append((f"best {step}", str(info["best_iteration"])))

@@ -23,7 +23,7 @@ DOCUMENTS = '{"id": "a", "body": "red wine in a glass"}\n{"id": "b", "body": "wh
 
 def warm_up(
     tasks: Annotated[
-        list[str] | None, typer.Argument(metavar="[TASK]...", help=f"What to compile for: {', '.join(TASKS)}; or all.")
+        list[str] | None, typer.Argument(metavar="TASK...", help=f"What to compile for: {', '.join(TASKS)}; or all.")
     ] = None,
     quiet: Quiet = False,
 ) -> None:

@@ -20,7 +20,7 @@ from ranksieve.clicks.models import fit
 from ranksieve.clicks.propensity import Propensities
 from ranksieve.clicks.rates import RateLambdas
 from ranksieve.clicks.reading import read, write
-from ranksieve.clicks.simulation import logging_ranker, simulate
+from ranksieve.clicks.simulation import LoggingPolicy, Users, logging_ranker, simulate
 from ranksieve.clicks.training import train
 
 __all__ = [
@@ -29,10 +29,12 @@ __all__ = [
     "FittedModel",
     "Interleaved",
     "Judgements",
+    "LoggingPolicy",
     "ModelScores",
     "Preference",
     "Propensities",
     "RateLambdas",
+    "Users",
     "balanced",
     "balanced_outcome",
     "estimate",

@@ -162,7 +162,7 @@ def rated_lists(log: ClickLog, dataset: Dataset, propensities: Propensities, *, 
     --------
     >>> import ranksieve as rs
     >>> data = rs.synth.cubic(20)
-    >>> log = rs.clicks.simulate(data, pages=500, temperature=0.5)
+    >>> log = rs.clicks.simulate(data, rs.clicks.LoggingPolicy(temperature=0.5), pages=500)
     >>> rs.clicks.rated_lists(log, data, rs.clicks.propensities(log)).n_queries
     20
     """

@@ -203,20 +203,14 @@ def _team(value: Any) -> int:
         raise InvalidPageError("pages with a team other than 'a', 'b' and null") from None
 
 
-class Numbers:
+class Numbers(dict[str, int]):
     """Numbers of texts, from 0 in the order of their first occurrence."""
 
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-
-    def __getitem__(self, text: str) -> int:
-        return self._numbers.setdefault(text, len(self._numbers))
-
-    def find(self, text: str) -> int | None:
-        return self._numbers.get(text)
+    def __missing__(self, text: str) -> int:
+        return self.setdefault(text, len(self))
 
     def texts(self) -> np.ndarray:
-        return np.array(list(self._numbers), dtype=object)
+        return np.array(list(self), dtype=object)
 
 
 class LogBuilder:

@@ -34,7 +34,7 @@ class RateLambdas:
     --------
     >>> import ranksieve as rs
     >>> data = rs.synth.cubic(20)
-    >>> log = rs.clicks.simulate(data, pages=500, temperature=0.5)
+    >>> log = rs.clicks.simulate(data, rs.clicks.LoggingPolicy(temperature=0.5), pages=500)
     >>> lists = rs.clicks.rated_lists(log, data, rs.clicks.propensities(log))
     >>> rs.train(lists, objective=rs.clicks.RateLambdas(), trees=5).n_trees
     5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +40,12 @@ class Users:
         Chance of a click on an examined document that is not relevant, at the first rank ("trust").
     continuation
         Chance to go on ("dbn").
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Users("cascade", noise=0.0).click(np.array([[0.0, 1.0, 1.0]]), np.random.default_rng(0)).tolist()
+    [[False, True, False]]
     """
 
     model: str = "pbm"
@@ -77,19 +82,67 @@ class Users:
         return clicks
 
 
+@dataclass(frozen=True)
+class LoggingPolicy:
+    """What ranks the pages of a log.
+
+    Parameters
+    ----------
+    ranker
+        A model, or one score per document; a list of several, of which each page has one at random; None for the order
+        of the data. `logging_ranker` trains a weak one.
+    temperature
+        Randomness of rankings: noise of this size is added to standardised scores of the best documents
+        (Plackett-Luce); 0 for none.
+    swaps
+        Share of the pages on which the first document and another one are exchanged with probability one half.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.synth.cubic(20)
+    >>> rs.clicks.simulate(data, LoggingPolicy(data.features[:, 0], swaps=0.5), pages=50).swaps.shape
+    (50, 2)
+    """
+
+    ranker: Any = None
+    temperature: float = 0.0
+    swaps: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("temperature", self.temperature)
+        check_number("swaps", self.swaps, 0, 1)
+
+    def best(self, dataset: Dataset, depth: int) -> tuple[np.ndarray, np.ndarray]:
+        """The best rows of each ranker and query, -1 beyond the end of a list, and their standardised scores."""
+        rankers = self.ranker if isinstance(self.ranker, list | tuple) else [self.ranker]
+        rows = np.full((len(rankers), dataset.n_queries, depth if self.temperature == 0 else POOL * depth), -1)
+        keys = np.full(rows.shape, -np.inf)
+        for number, ranker in enumerate(rankers):
+            scores = scores_of(ranker, dataset)
+            for query in range(dataset.n_queries):
+                start, stop = dataset.offsets[query], dataset.offsets[query + 1]
+                own = scores[start:stop]
+                order = np.argsort(-own, kind="stable")[: rows.shape[2]]
+                rows[number, query, : len(order)] = start + order
+                keys[number, query, : len(order)] = own[order] / (own.std() or 1.0)
+        return rows, keys
+
+    def draw(self, rows: np.ndarray, keys: np.ndarray, depth: int, rng: np.random.Generator) -> np.ndarray:
+        """The rows of pages, from the top."""
+        if self.temperature == 0:
+            return rows[:, :depth]
+        order = np.argsort(-(keys / self.temperature + rng.gumbel(size=keys.shape)), axis=1, kind="stable")[:, :depth]
+        return np.take_along_axis(rows, order, axis=1)
+
+
 def simulate(
     dataset: Dataset,
-    ranker: Any = None,
+    policy: LoggingPolicy | Any = None,
+    users: Users | str = "pbm",
     *,
-    model: str = "pbm",
     pages: int = 10_000,
     depth: int = 10,
-    eta: float = 1.0,
-    noise: float = 0.1,
-    trust: float = 0.65,
-    continuation: float = 0.9,
-    temperature: float = 0.0,
-    swaps: float = 0.0,
     seed: int = 0,
 ) -> ClickLog:
     """Simulate result pages of a data set and clicks on them.
@@ -101,20 +154,14 @@ def simulate(
     ----------
     dataset
         Lists with true labels.
-    ranker
-        What ranked the documents: a model, or one score per document; a list of several, of which each page has one at
-        random; None for the order of the data. `logging_ranker` trains a weak one.
-    model, eta, noise, trust, continuation
-        How users click: as for `Users`.
+    policy
+        What ranks the pages: a `LoggingPolicy`, or just its `ranker`.
+    users
+        How users click: a `Users`, or just its `model`.
     pages
         Number of pages.
     depth
         Documents of a page.
-    temperature
-        Randomness of rankings: noise of this size is added to standardised scores of the best documents
-        (Plackett-Luce); 0 for none.
-    swaps
-        Share of the pages on which the first document and another one are exchanged with probability one half.
     seed
         Random seed.
 
@@ -122,44 +169,28 @@ def simulate(
     --------
     >>> import ranksieve as rs
     >>> data = rs.synth.cubic(20)
-    >>> log = rs.clicks.simulate(data, data.features[:, 0], pages=500, eta=1.0, seed=1)
+    >>> policy = rs.clicks.LoggingPolicy(data.features[:, 0], temperature=0.5)
+    >>> log = rs.clicks.simulate(data, policy, rs.clicks.Users(eta=2.0), pages=500, seed=1)
     >>> log.n_pages, log.n_places
     (500, 10)
     """
-    users = Users(model, eta, noise, trust, continuation)
+    policy = policy if isinstance(policy, LoggingPolicy) else LoggingPolicy(policy)
+    users = users if isinstance(users, Users) else Users(users)
     check_whole("pages", pages)
     check_whole("depth", depth)
-    check_number("temperature", temperature)
-    check_number("swaps", swaps, 0, 1)
-    rankers = ranker if isinstance(ranker, list | tuple) else [ranker]
     rng = np.random.default_rng(seed)
-    rows, keys = _best(dataset, rankers, depth if temperature == 0 else POOL * depth)
+    rows, keys = policy.best(dataset, depth)
     labels = dataset.labels
     relevance = np.append((2.0 ** labels.astype(float) - 1.0) / (2.0 ** highest_grade(labels) - 1.0), np.nan)
     parts = []
     for start in range(0, pages, PAGES_AT_ONCE):
         n = min(PAGES_AT_ONCE, pages - start)
-        queries, chosen = rng.integers(0, dataset.n_queries, n), rng.integers(0, len(rankers), n)
-        shown = _drawn(rows[chosen, queries], keys[chosen, queries], depth, temperature, rng)
-        swapped = _swapped(shown, swaps, rng)
+        queries, chosen = rng.integers(0, dataset.n_queries, n), rng.integers(0, len(rows), n)
+        shown = policy.draw(rows[chosen, queries], keys[chosen, queries], depth, rng)
+        swapped = _swapped(shown, policy.swaps, rng)
         parts.append((queries, shown, users.click(relevance[shown], rng), swapped))
     queries, shown, clicks, swapped = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return _log(dataset, queries, shown, clicks, swapped if swaps else None)
-
-
-def _best(dataset: Dataset, rankers: Sequence[Any], depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """The best rows of each ranker and query, -1 beyond the end of a list, and their standardised scores."""
-    rows = np.full((len(rankers), dataset.n_queries, depth), -1)
-    keys = np.full(rows.shape, -np.inf)
-    for number, ranker in enumerate(rankers):
-        scores = scores_of(ranker, dataset)
-        for query in range(dataset.n_queries):
-            start, stop = dataset.offsets[query], dataset.offsets[query + 1]
-            own = scores[start:stop]
-            order = np.argsort(-own, kind="stable")[:depth]
-            rows[number, query, : len(order)] = start + order
-            keys[number, query, : len(order)] = own[order] / (own.std() or 1.0)
-    return rows, keys
+    return _log(dataset, queries, shown, clicks, swapped if policy.swaps else None)
 
 
 def scores_of(ranker: Any, dataset: Dataset) -> np.ndarray:
@@ -173,14 +204,6 @@ def scores_of(ranker: Any, dataset: Dataset) -> np.ndarray:
         raise DataError(f"the ranker has {len(scores)} scores for {dataset.n_docs} documents; give one per document")
     order = dataset.lists.order
     return scores if order is None else scores[order]
-
-
-def _drawn(rows: np.ndarray, keys: np.ndarray, depth: int, temperature: float, rng: np.random.Generator) -> np.ndarray:
-    """The rows of pages, from the top."""
-    if temperature == 0:
-        return rows[:, :depth]
-    order = np.argsort(-(keys / temperature + rng.gumbel(size=keys.shape)), axis=1, kind="stable")[:, :depth]
-    return np.take_along_axis(rows, order, axis=1)
 
 
 def _swapped(shown: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:

@@ -49,10 +49,8 @@ def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = N
 
     Parameters
     ----------
-    log
-        Result pages with clicks.
-    dataset
-        Features of the documents, by query id and document id. Labels are not used.
+    log, dataset
+        As for `page_lists`.
     propensities
         Given or estimated ones; None for those that can be harvested from the log.
     **params
@@ -65,7 +63,7 @@ def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = N
     --------
     >>> import ranksieve as rs
     >>> data = rs.synth.cubic(20)
-    >>> log = rs.clicks.simulate(data, pages=500, temperature=0.5)
+    >>> log = rs.clicks.simulate(data, rs.clicks.LoggingPolicy(temperature=0.5), pages=500)
     >>> rs.clicks.train(log, data, trees=5).n_trees
     30
     """

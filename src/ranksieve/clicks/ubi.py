@@ -83,7 +83,7 @@ class _UbiReader:
             self._clicked.setdefault(id, []).append(document)
 
     def _click(self, page: int, document: str) -> None:
-        builder, number = self._builder, self._builder.doc_numbers.find(document)
+        builder, number = self._builder, self._builder.doc_numbers.get(document)
         try:
             if number is None:
                 raise ValueError

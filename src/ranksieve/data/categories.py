@@ -123,7 +123,7 @@ class Categorical:
             if not any(fnmatchcase(column, part) for column in (*columns, *before)):
                 raise DataError(
                     f"{place}: no feature is named {part!r}, which is given as categorical; "
-                    f"{did_you_mean(part, columns)}it has: {some_of(columns)}"
+                    f"{did_you_mean(part, columns)}it has: {some_of(columns)}{comma_hint(columns)}"
                 )
         return [
             column for column in columns
@@ -229,6 +229,11 @@ def kind_text(kind: pa.DataType) -> str:
     if pa.types.is_dictionary(kind):
         return f"categories of {kind_text(kind.value_type)}"
     return next((words for words, check in KINDS.items() if check(kind)), f"{kind} values")
+
+
+def comma_hint(columns: Iterable[str]) -> str:
+    """How to name a column whose name has a comma, if there is one."""
+    return "; write ? for the comma in a name" if any("," in name for name in columns) else ""
 
 
 def categorical_text(given: str | Sequence[str] | None) -> str:

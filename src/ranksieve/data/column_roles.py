@@ -18,6 +18,8 @@ from ranksieve.data.parquet import MAGIC
 
 NUMBERS = "numbers"  # or categories of a type of their own, which are features, too
 FEATURE, NO_FEATURE = "a feature", "not a feature"
+UNIQUE = "text, no two alike"  # which is no category
+FEWEST_UNIQUE = 10  # rows
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class ColumnRoles:
     kinds: dict[str, str]
     uses: dict[str, str]
     flags: dict[str, str]
+    categories: str = ""  # columns that may hold categories, as `ignore` has them
 
     @property
     def is_readable(self) -> bool:
@@ -65,7 +68,8 @@ def find_roles(file: DataFile) -> ColumnRoles | None:
         if role not in file.columns and roles[role] not in USUAL[role] and (roles[role] or role in NEEDED)
     }
     uses = {name: held.get(name) or (NO_FEATURE if name in (*texts, *ignored) else FEATURE) for name in kinds}
-    return ColumnRoles(kinds, uses, flags | ({"ignore": ",".join(map(_glob, texts))} if texts else {}))
+    ignore = {"ignore": ",".join(map(_glob, texts))} if texts else {}
+    return ColumnRoles(kinds, uses, flags | ignore, ",".join(_glob(name) for name in texts if kinds[name] != UNIQUE))
 
 
 def _kinds(file: DataFile) -> dict[str, str] | None:
@@ -85,7 +89,9 @@ def _kinds(file: DataFile) -> dict[str, str] | None:
 
 def _kind(cells: Sequence[str]) -> str:
     """What cells hold; a few texts among numbers are mistakes, which reading the file reports with their lines."""
-    return NUMBERS if 2 * sum(map(_is_number, cells)) > len(cells) or not cells else "text"
+    if 2 * sum(map(_is_number, cells)) > len(cells) or not cells:
+        return NUMBERS
+    return UNIQUE if len(cells) >= FEWEST_UNIQUE and len(set(cells)) == len(cells) else "text"
 
 
 def _matches(name: str, globs: str | Sequence[str] | None) -> bool:

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ranksieve.data.categories import Categorical, categorical_text
+from ranksieve.data.categories import Categorical, categorical_text, comma_hint
 from ranksieve.data.features import order_by_number
 from ranksieve.errors import DataError, param
 from ranksieve.text_formats import some_of
@@ -170,6 +170,7 @@ class ReadOptions:
             if not any(fnmatchcase(name, part) for name in names):
                 raise DataError(
                     f"{place}: no column is named {part!r}, which is to be ignored; it has: {some_of(names)}"
+                    f"{comma_hint(names)}"
                 )
         others = {*found.values(), *RESERVED}  # a second column `label` would leak the target
         features = tuple(

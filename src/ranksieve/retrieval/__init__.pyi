@@ -7,7 +7,7 @@ from .index import Index
 from .labelling import extract_features
 from .pipeline import Pipeline
 from .run_evaluation import evaluate_run
-from .searching import retrieve, search
+from .searching import Retriever, retrieve, search
 from .tuning import tune
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "FirstStage",
     "Index",
     "Pipeline",
+    "Retriever",
     "SvdEncoder",
     "evaluate_run",
     "extract_features",

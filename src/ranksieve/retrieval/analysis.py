@@ -81,7 +81,7 @@ class Analyzer:
     lower
         Terms are in lower case.
     split
-        `getFileName` and `file_name` also count as their parts.
+        `getFileName`, `file_name` and `w12` also count as their parts: `w12` as `w12`, `w` and `12`.
     stop
         Words left out: "english", "none", or the words themselves.
     stem

@@ -19,7 +19,7 @@ from ranksieve.data.read import check_missing
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError
 from ranksieve.retrieval.corpus import IDS, text_lines
-from ranksieve.retrieval.notes import Notes, collected_notes
+from ranksieve.retrieval.notes import Notes, logged_notes
 from ranksieve.retrieval.runs import Judgements, as_judgements
 
 LOG = "responses of Elasticsearch or OpenSearch with 'fields._ltrlog', or of Solr with '[features]', as JSON"
@@ -34,7 +34,6 @@ def read_feature_log(
     id: str | None = None,
     field: str = TRANSFORMER,
     missing: str = "nan",
-    notes: Notes | None = None,
 ) -> Dataset:
     """A data set from the features that a search engine has logged; names of features are kept.
 
@@ -54,29 +53,25 @@ def read_feature_log(
         The field with the features in Solr, if the transformer was given another name, as in `fl=fv:[features]`.
     missing
         The value of a feature that was not logged for a document: "nan", or "zero" for Solr's `format=sparse`.
-    notes
-        Collects what was left out; logged by the logger `ranksieve` if None.
 
     Examples
     --------
-    >>> import tempfile
     >>> from pathlib import Path
     >>> hit = '{"_id": "d7", "fields": {"_ltrlog": [{"main": [{"name": "title", "value": 1.5}, {"name": "age"}]}]}}'
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "log.jsonl").write_text('{"qid": "q1", "hits": {"hits": [' + hit + "]}}")
-    ...     data = read_feature_log(f"{folder}/log.jsonl", {"q1": {"d7": 2}})
+    >>> _ = Path("log.jsonl").write_text('{"qid": "q1", "hits": {"hits": [' + hit + "]}}")
+    >>> data = read_feature_log("log.jsonl", {"q1": {"d7": 2}})
     >>> data.feature_names, data.features.tolist(), data.labels.tolist()
     (('title', 'age'), [[1.5, nan]], [2.0])
     """
     absent, judged = check_missing(missing), as_judgements(judgements)
     files = [log] if isinstance(log, str | os.PathLike) else list(log)
     rows = _Rows(id, field)
-    with collected_notes(notes) as collected:
+    with logged_notes() as notes:
         for file in files:
-            rows.read(spool_pipe(file), collected)
+            rows.read(spool_pipe(file), notes)
         if not rows.docs:
             raise DataError(f"{', '.join(map(str, files))}: holds no documents with features; expected {LOG}")
-        labels = rows.labels(judged, collected)
+        labels = rows.labels(judged, notes)
     data = Dataset.from_arrays(
         rows.matrix(absent),
         labels,

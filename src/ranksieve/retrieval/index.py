@@ -20,7 +20,7 @@ from ranksieve.retrieval.corpus import Corpus, Document
 from ranksieve.retrieval.encoders import SVD, SvdEncoder
 from ranksieve.retrieval.first_stage import as_first_stage
 from ranksieve.retrieval.index_header import FORMAT
-from ranksieve.retrieval.notes import collected_notes
+from ranksieve.retrieval.notes import logged_notes
 from ranksieve.retrieval.storage import Postings, open_folder
 from ranksieve.retrieval.texts import unpacked
 from ranksieve.retrieval.vectors import Graph, StoredVectors
@@ -50,12 +50,10 @@ class Index:
 
     Examples
     --------
-    >>> import tempfile
     >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Index.build(corpus, f"{folder}/index").close()
-    ...     with Index(f"{folder}/index") as index:
-    ...         print(index.n_docs)
+    >>> Index.build(corpus, "index").close()
+    >>> with Index("index") as index:
+    ...     print(index.n_docs)
     2
     """
 
@@ -130,17 +128,15 @@ class Index:
 
         Examples
         --------
-        >>> import tempfile
         >>> from ranksieve.retrieval import search
         >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     index = Index.build(corpus, f"{folder}/index")
-        ...     [(hit.docno, hit.rank) for hit in search(index, "red roses", k=5)]
+        >>> index = Index.build(corpus, "index2")
+        >>> [(hit.docno, hit.rank) for hit in search(index, "red roses", k=5)]
         [('b', 1), ('a', 2)]
         """
         chosen = IndexSettings(**{**settings, "stage": as_first_stage(settings.get("stage"))})
         source = corpus if isinstance(corpus, Corpus) else Corpus(corpus)
-        with collected_notes(None) as notes:
+        with logged_notes() as notes:
             build_index(
                 source, out, chosen, replace=replace, progress=progress, vector_progress=vector_progress,
                 notes=notes,
@@ -273,11 +269,9 @@ class Index:
 
         Examples
         --------
-        >>> import tempfile
         >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with Index.build(corpus, f"{folder}/index") as index:
-        ...         index.document(index.numbers_of_ids["b"])
+        >>> with Index.build(corpus, "index3") as index:
+        ...     index.document(index.numbers_of_ids["b"])
         {'text': 'red wine, red roses'}
         """
         if not 0 <= number < self.n_docs:

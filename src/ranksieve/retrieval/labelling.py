@@ -17,15 +17,13 @@ from ranksieve.data.lists import starts_of
 from ranksieve.data.parquet import write_blocks
 from ranksieve.dtypes import LABEL
 from ranksieve.errors import DataError, check_whole
-from ranksieve.retrieval.encoders import as_query_vectors
 from ranksieve.retrieval.feature_extractor import FeatureExtractor, UserFeature
-from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
-from ranksieve.retrieval.notes import Notes, collected_notes
+from ranksieve.retrieval.notes import Notes, logged_notes
 from ranksieve.retrieval.provenance import Provenance
 from ranksieve.retrieval.queries import Prepared, Queries, as_queries
 from ranksieve.retrieval.runs import Judgements, Run, as_judgements, as_run, note_unknown
-from ranksieve.retrieval.searching import Candidates, Searcher
+from ranksieve.retrieval.searching import Candidates, Retriever
 
 BLOCK_ROWS = 1 << 16
 COMPARED = 5  # lists of a run that are retrieved again to find out whether our first stage has made it
@@ -35,11 +33,11 @@ COMPARED = 5  # lists of a run that are retrieved again to find out whether our 
 class QueryCandidates:
     """Queries and their candidates, which `judgements` label.
 
-    Candidates are those of a run, or else the `depth` best of the searcher.
+    Candidates are those of a run, or else the `depth` best of the retriever.
     """
 
     queries: Queries
-    searcher: Searcher
+    retriever: Retriever
     depth: int = 1000
     run: Run | None = None
     judgements: Judgements | None = None
@@ -52,33 +50,33 @@ class QueryCandidates:
     def provenance(self) -> Provenance:
         """Where the candidates come from; a run that this first stage has made is the same as its candidates."""
         depth = self.depth if self.run is None else self._depth_of_own_run(self.run)
-        return Provenance() if depth is None else Provenance(self.searcher.stage.used(), min(depth, self.depth))
+        return Provenance() if depth is None else Provenance(self.retriever.stage.used(), min(depth, self.depth))
 
     def _depth_of_own_run(self, run: Run) -> int | None:
         """How many candidates a query of the run has, if it has the scores that the first stage gives; else None."""
         lists = [(id, scores) for id, _, scores in run.lists() if id in self.queries and len(scores)]
-        if not lists or not self.searcher.can_search:
+        if not lists or not self.retriever.can_search:
             return None
         longest = max(range(len(lists)), key=lambda number: len(lists[number][1]))
         for number in dict.fromkeys((*(n for n in range(min(COMPARED, len(lists))) if n != longest), longest)):
             id, scores = lists[number]
-            _, ours = self.searcher.of_prepared(
-                self.searcher.prepare([self.queries[id]], [id]), len(scores) + 1
+            _, ours = self.retriever.of_prepared(
+                self.retriever.prepare([self.queries[id]], [id]), len(scores) + 1
             ).list_of(0)
             if len(ours) < len(scores) or not np.allclose(ours[: len(scores)], scores, rtol=1e-5):
                 return None
-        return len(scores) if len(ours) > len(scores) else self.searcher.index.n_docs  # all that there are
+        return len(scores) if len(ours) > len(scores) else self.retriever.index.n_docs  # all that there are
 
     def blocks(self, extractor: FeatureExtractor, notes: Notes) -> Iterator[tuple[list[str], Candidates, np.ndarray]]:
         """Ids of some queries, their candidates, and the features of these."""
-        index = self.searcher.index
+        index = self.retriever.index
         lists = None if self.run is None else self._lists_of_run(self.run, notes)
         ids = list(self.queries) if lists is None else [id for id in self.queries if id in lists]
         size = max(1, BLOCK_ROWS // min(self.depth, index.n_docs))
         for start in range(0, len(ids), size):
             some = ids[start : start + size]
             texts = [self.queries[id] for id in some]
-            prepared = self.searcher.prepare(texts, some)
+            prepared = self.retriever.prepare(texts, some)
             found = self._candidates(some, prepared, lists, notes)
             yield some, found, extractor.extract(texts, prepared, found)
             if self.progress is not None:
@@ -86,15 +84,15 @@ class QueryCandidates:
 
     def _candidates(self, ids: list[str], prepared: Prepared, lists: Any, notes: Notes) -> Candidates:
         if lists is None:
-            self.searcher.note_empty({id: self.queries[id] for id in ids}, prepared, notes)
-            return self.searcher.of_prepared(prepared, self.depth)
+            self.retriever.note_empty({id: self.queries[id] for id in ids}, prepared, notes)
+            return self.retriever.of_prepared(prepared, self.depth)
         docs, scores = zip(*(lists[id] for id in ids), strict=True)
         offsets = starts_of([len(some) for some in docs])
         return Candidates(offsets, np.concatenate(docs), np.concatenate(scores))
 
     def _lists_of_run(self, run: Run, notes: Notes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """The run's documents by their numbers."""
-        number_of = self.searcher.index.numbers_of_ids
+        number_of = self.retriever.index.numbers_of_ids
         lists = {}
         for id, doc_ids, scores in run.lists():
             if id not in self.queries:
@@ -114,7 +112,7 @@ class QueryCandidates:
 
 def labelled_blocks(pairs: QueryCandidates, extractor: FeatureExtractor, notes: Notes) -> Iterator[Block]:
     """The pairs as blocks of a data file, unjudged documents with label 0."""
-    index, judgements = pairs.searcher.index, pairs.judgements or {}
+    index, judgements = pairs.retriever.index, pairs.judgements or {}
     number_of = index.numbers_of_ids
     if pairs.judgements is not None:
         note_unknown(judgements, pairs.queries, index, notes)
@@ -153,21 +151,20 @@ def write_features(
     *,
     select: Sequence[str] = (),
     extra: Mapping[str, UserFeature] | None = None,
-    notes: Notes | None = None,
     threads: int | None = None,
 ) -> Written:
     """Write the features of all pairs to a Parquet file, a block of queries at a time."""
-    extractor = FeatureExtractor(pairs.searcher.index, select, extra, threads)
+    extractor = FeatureExtractor(pairs.retriever.index, select, extra, threads)
     counts = Counter[str]()
 
     def counted() -> Iterator[Block]:
-        for block in labelled_blocks(pairs, extractor, collected):
+        for block in labelled_blocks(pairs, extractor, notes):
             counts.update(queries=len(block.run_ids), docs=block.n_docs, positives=int(np.count_nonzero(block.labels)))
             yield block
         if not counts["docs"]:
-            raise _nothing(collected)
+            raise _nothing(notes)
 
-    with collected_notes(notes) as collected:
+    with logged_notes() as notes:
         first_stage = None if extractor.first_stage is None else extractor.names.index(extractor.first_stage)
         info = FeatureInfo(extractor.names, first_stage, candidates=_origin(pairs, extractor))
         write_blocks(counted(), path, info, query_ids=pairs.queries)
@@ -175,24 +172,23 @@ def write_features(
 
 
 def extract_features(
-    index: Index,
+    index: Index | Retriever,
     queries: Any,
     run: Run | Any = None,
     *,
     judgements: Judgements | Any = None,
     depth: int = 1000,
-    stage: FirstStage | str | os.PathLike[str] | None = None,
     select: str | Sequence[str] = (),
     extra: Mapping[str, UserFeature] | None = None,
-    query_vectors: Any = None,
-    notes: Notes | None = None,
 ) -> Dataset:
-    """Features of candidates, as a data set to train on or to score.
+    """Features of candidates, as a data set to train on or to score. What is left out is logged.
 
     Parameters
     ----------
-    index, queries, stage, query_vectors, notes
-        As for `retrieve`; the features `dense.*` need vectors of the queries, too.
+    index
+        An index; or a `Retriever`, for another first stage or vectors of the queries.
+    queries
+        As for `retrieve`.
     run
         The candidates: a `Run`, a DataFrame with `qid`, `docno` and `score`, or a TREC file; those of the first stage
         if None.
@@ -208,19 +204,16 @@ def extract_features(
 
     Examples
     --------
-    >>> import tempfile
     >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     index = Index.build(corpus, f"{folder}/index")
-    ...     data = extract_features(index, {"q": "red roses"}, judgements={"q": {"b": 1}}, select=["tf_sum.text"])
+    >>> index = Index.build(corpus, "index")
+    >>> data = extract_features(index, {"q": "red roses"}, judgements={"q": {"b": 1}}, select=["tf_sum.text"])
     >>> data.features.tolist(), data.labels.tolist(), data.lists.doc_ids.tolist()
     ([[3.0], [1.0]], [1.0, 0.0], ['b', 'a'])
     """
     texts = as_queries(queries)
-    searcher = Searcher(index, stage, query_vectors=as_query_vectors(query_vectors, texts))
-    pairs = QueryCandidates(texts, searcher, depth, as_run(run), as_judgements(judgements))
-    with collected_notes(notes) as collected:
-        return to_dataset(pairs, FeatureExtractor(index, select, extra), collected)
+    pairs = QueryCandidates(texts, Retriever.of(index, texts), depth, as_run(run), as_judgements(judgements))
+    with logged_notes() as notes:
+        return to_dataset(pairs, FeatureExtractor(pairs.retriever.index, select, extra), notes)
 
 
 def to_dataset(pairs: QueryCandidates, extractor: FeatureExtractor, notes: Notes) -> Dataset:

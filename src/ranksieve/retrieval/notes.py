@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Iterator
 
 EXAMPLES = 3
-LOG = logging.getLogger("ranksieve")
+LOG = logging.getLogger("ranksieve.retrieval")
 
 
 class Notes:
@@ -50,10 +50,9 @@ class Notes:
 
 
 @contextlib.contextmanager
-def collected_notes(notes: Notes | None) -> Iterator[Notes]:
-    """The notes given; or new ones, which are logged in the end by the logger `ranksieve`."""
-    collected = Notes() if notes is None else notes
-    yield collected
-    if notes is None:
-        for note in collected:
-            LOG.warning(note)
+def logged_notes() -> Iterator[Notes]:
+    """New notes, which are logged in the end."""
+    notes = Notes()
+    yield notes
+    for note in notes:
+        LOG.warning(note)

@@ -17,17 +17,17 @@ from ranksieve.forest.ctr_forest import trees_of
 from ranksieve.forest.matrix import check_encoder, encoder_of, used_features
 from ranksieve.forest.model import Model
 from ranksieve.models.load import load
-from ranksieve.retrieval.encoders import Encode, GivenVectors, as_query_vectors, vectors_of
+from ranksieve.retrieval.encoders import Encode, vectors_of
 from ranksieve.retrieval.feature_extractor import FeatureExtractor, UserFeature
 from ranksieve.retrieval.feature_names import depends_on_candidates
 from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import QueryCandidates
-from ranksieve.retrieval.notes import Notes, collected_notes
+from ranksieve.retrieval.notes import Notes, logged_notes
 from ranksieve.retrieval.provenance import Provenance, other_candidates, other_vectors
 from ranksieve.retrieval.queries import Queries, as_queries
 from ranksieve.retrieval.runs import Run, as_run, rows_of
-from ranksieve.retrieval.searching import Hit, Searcher, check_text, hits
+from ranksieve.retrieval.searching import Hit, Retriever, check_text, hits
 
 DEPTH = 1000  # candidates per query, where neither the caller nor the model gives it
 
@@ -69,20 +69,22 @@ class Pipeline:
         index does not encode queries by itself.
     threads
         All cores if None; results do not depend on it.
-    warn
-        Warn where the model was trained on other candidates than it gets; `difference` returns the same message.
+
+    Attributes
+    ----------
+    warns
+        Whether to warn where the model was trained on other candidates than it gets; `difference` returns the same
+        message.
 
     Examples
     --------
-    >>> import tempfile
     >>> import ranksieve as rs
     >>> corpus = [{"id": f"d{n}", "text": "red " * n + "wine " * (9 - n)} for n in range(9)]
     >>> queries, judgements = {"a": "red", "b": "red wine"}, {"a": {"d7": 1}, "b": {"d2": 1}}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     index = rs.Index.build(corpus, f"{folder}/index")
-    ...     data = rs.retrieval.extract_features(index, queries, judgements=judgements)
-    ...     model = rs.train(data, trees=5, leaves=4, min_docs=1)
-    ...     hits = rs.Pipeline(index, model).search("red", k=2)
+    >>> index = rs.Index.build(corpus, "index")
+    >>> data = rs.retrieval.extract_features(index, queries, judgements=judgements)
+    >>> model = rs.train(data, trees=5, leaves=4, min_docs=1)
+    >>> hits = rs.Pipeline(index, model).search("red", k=2)
     >>> hits[0].docno, hits[0].rank
     ('d7', 1)
     """
@@ -97,8 +99,8 @@ class Pipeline:
         extra: Mapping[str, UserFeature] | None = None,
         encode: Encode | None = None,
         threads: int | None = None,
-        warn: bool = True,
     ):
+        _check_order(index, model)
         self.model = load(model) if isinstance(model, str | os.PathLike) else model
         self._trained_on = Provenance.of_model(self.model)
         trained_depth = None if self._trained_on is None else self._trained_on.depth
@@ -110,10 +112,10 @@ class Pipeline:
         self._owns_index = not isinstance(index, Index)
         self.index = index if isinstance(index, Index) else Index(index)
         self._threads = threads
-        self._warns = warn
+        self.warns = True
         self._warned: set[str] = set()
         self._has_searched = False
-        self.searcher = Searcher(self.index, chosen, threads, query_vectors=encode)
+        self.retriever = Retriever(self.index, chosen, query_vectors=encode, threads=threads)
         self._extractor = FeatureExtractor(self.index, self._needed(extra or {}), extra, threads)
         check_encoder(self.model, {"encoder": self.index.encoder_info}, f"the index {self.index.path}")
         names = self._extractor.names
@@ -122,7 +124,7 @@ class Pipeline:
 
     def close(self) -> None:
         """Close the index, unless it was given opened; the pipeline cannot be used any more."""
-        self.__dict__.pop("searcher", None)
+        self.__dict__.pop("retriever", None)
         self.__dict__.pop("_extractor", None)
         if self._owns_index:
             self.index.close()
@@ -185,14 +187,12 @@ class Pipeline:
 
         Examples
         --------
-        >>> import tempfile
         >>> import ranksieve as rs
         >>> corpus = [{"id": f"d{n}", "text": "red " * n + "wine " * (9 - n)} for n in range(9)]
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     index = rs.Index.build(corpus, f"{folder}/index")
-        ...     data = rs.retrieval.extract_features(index, {"a": "red"}, judgements={"a": {"d7": 1}})
-        ...     pipeline = rs.Pipeline(index, rs.train(data, trees=2, leaves=4, min_docs=1))
-        ...     scored, found = pipeline.score("red"), pipeline.explain("red", ["d7", "d1"])
+        >>> index = rs.Index.build(corpus, "index2")
+        >>> data = rs.retrieval.extract_features(index, {"a": "red"}, judgements={"a": {"d7": 1}})
+        >>> pipeline = rs.Pipeline(index, rs.train(data, trees=2, leaves=4, min_docs=1))
+        >>> scored, found = pipeline.score("red"), pipeline.explain("red", ["d7", "d1"])
         >>> len(scored.docs), scored.features.shape == (len(scored.docs), data.n_features)
         (8, True)
         >>> differences = found.why("d7", "d1")
@@ -230,28 +230,28 @@ class Pipeline:
         run: Run | Any = None,
         *,
         query_vectors: Any = None,
-        notes: Notes | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Run:
         """Both stages for many queries, or the second on a run; features are computed and scored in one stream.
 
+        What is left out is logged.
+
         Parameters
         ----------
-        queries, run, query_vectors
+        queries, run
             As `extract_features` takes them.
-        notes
-            Gets remarks on what was left out; they are logged by the logger `ranksieve` if None.
+        query_vectors
+            As `Retriever` takes them.
         progress
             Called with the number of queries that are done, and of all.
         """
-        texts = as_queries(queries)
-        pairs = self._pairs(texts, as_run(run), as_query_vectors(query_vectors, texts))
-        return self._rerank(replace(pairs, progress=progress), notes)
+        pairs = self._pairs(as_queries(queries), as_run(run), query_vectors)
+        return self._rerank(replace(pairs, progress=progress))
 
-    def _rerank(self, pairs: QueryCandidates, notes: Notes | None) -> Run:
+    def _rerank(self, pairs: QueryCandidates) -> Run:
         self._warn(pairs, stacklevel=4)
-        with collected_notes(notes) as collected:
-            return Run.from_lists(self._lists(pairs, collected))
+        with logged_notes() as notes:
+            return Run.from_lists(self._lists(pairs, notes))
 
     def transform(self, frame: Any) -> Any:
         """As PyTerrier's transformers: takes a DataFrame with `qid` and `query`, and `docno` and `score` to re-rank.
@@ -267,14 +267,14 @@ class Pipeline:
         """
         queries = as_queries(list(dict.fromkeys(rows_of(frame, ("qid", "query")))))
         run = Run.from_frame(frame) if "docno" in frame.columns else None
-        result = self._rerank(self._pairs(queries, run, vectors_of(frame)), None).to_frame()
+        result = self._rerank(self._pairs(queries, run, vectors_of(frame))).to_frame()
         result.insert(1, "query", result["qid"].map(queries))
         return result
 
-    def _pairs(self, queries: Queries, run: Run | None = None, vectors: GivenVectors | None = None) -> QueryCandidates:
-        if "searcher" not in self.__dict__:
+    def _pairs(self, queries: Queries, run: Run | None = None, vectors: Any = None) -> QueryCandidates:
+        if "retriever" not in self.__dict__:
             raise ParameterError("the pipeline was closed; make a new one")
-        return QueryCandidates(queries, self.searcher.with_vectors(vectors), self.depth, run)
+        return QueryCandidates(queries, self.retriever.for_queries(queries, vectors), self.depth, run)
 
     def _lists(self, pairs: QueryCandidates, notes: Notes) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         for id, found in self._scored(pairs, notes):
@@ -291,7 +291,7 @@ class Pipeline:
 
     def _warn(self, pairs: QueryCandidates, stacklevel: int) -> None:
         """Warn, once, where the model was trained on other candidates or vectors and uses features that change."""
-        for warning in self._differences(pairs) if self._warns else ():
+        for warning in self._differences(pairs) if self.warns else ():
             if str(warning) not in self._warned:
                 self._warned.add(str(warning))
                 warnings.warn(warning, stacklevel=stacklevel)
@@ -308,3 +308,11 @@ class Pipeline:
             n_docs, of_run = self.index.n_docs, pairs.run is not None
             found.append(other_candidates(trained_on, pairs.provenance, used, n_docs=n_docs, of_run=of_run))
         return [warning for warning in found if warning is not None]
+
+
+def _check_order(index: Any, model: Any) -> None:
+    """Refuse an index in the place of the model, and a model in that of the index."""
+    are_files = all(isinstance(one, str | os.PathLike) for one in (index, model))
+    if isinstance(model, Index) or (are_files and os.path.isfile(index) and os.path.isdir(model)):
+        given = f"{index}, a file, and the model {model}, a folder" if are_files else "no index, and the model one"
+        raise ParameterError(f"the index is {given}; they are exchanged: give the index first, then the model")

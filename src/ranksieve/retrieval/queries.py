@@ -35,11 +35,9 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
 
     Examples
     --------
-    >>> import tempfile
     >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "queries.tsv").write_text("q1\\tred wine\\n")
-    ...     read_queries(f"{folder}/queries.tsv")
+    >>> _ = Path("queries.tsv").write_text("q1\\tred wine\\n")
+    >>> read_queries("queries.tsv")
     {'q1': 'red wine'}
     """
     name = spool_pipe(path)
@@ -143,7 +141,7 @@ class Prepared:
     def vectors(self) -> np.ndarray:
         """One row per query; they are made when they are first needed."""
         if self.encode is None:
-            raise ParameterError("the queries were prepared without vectors; prepare them with Searcher.prepare")
+            raise ParameterError("the queries were prepared without vectors; prepare them with Retriever.prepare")
         return self.encode()
 
 

@@ -115,11 +115,9 @@ def read_run(path: str | os.PathLike[str]) -> Run:
 
     Examples
     --------
-    >>> import tempfile
     >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "run.txt").write_text("q1 Q0 d7 1 2.5 bm25\\nq1 Q0 d9 2 1.5 bm25\\n")
-    ...     len(read_run(f"{folder}/run.txt"))
+    >>> _ = Path("run.txt").write_text("q1 Q0 d7 1 2.5 bm25\\nq1 Q0 d9 2 1.5 bm25\\n")
+    >>> len(read_run("run.txt"))
     2
     """
     name = spool_pipe(path)
@@ -169,12 +167,10 @@ def write_run(run: Run, path: str | os.PathLike[str], tag: str = "ranksieve") ->
 
     Examples
     --------
-    >>> import tempfile
     >>> from pathlib import Path
     >>> run = Run.from_rows([("q1", "d7", 2.5), ("q1", "d9", 1.5)])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_run(run, f"{folder}/run.txt")
-    ...     Path(folder, "run.txt").read_text().splitlines()
+    >>> write_run(run, "run.txt")
+    >>> Path("run.txt").read_text().splitlines()
     ['q1 Q0 d7 1 2.5 ranksieve', 'q1 Q0 d9 2 1.5 ranksieve']
     """
     with atomic_text(path) as file:
@@ -212,11 +208,9 @@ def read_judgements(path: str | os.PathLike[str]) -> Judgements:
 
     Examples
     --------
-    >>> import tempfile
     >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "qrels.txt").write_text("q1 0 d7 2\\nq1 0 d9 0\\n")
-    ...     read_judgements(f"{folder}/qrels.txt")
+    >>> _ = Path("qrels.txt").write_text("q1 0 d7 2\\nq1 0 d9 0\\n")
+    >>> read_judgements("qrels.txt")
     {'q1': {'d7': 2.0, 'd9': 0.0}}
     """
     name = spool_pipe(path)

@@ -14,12 +14,12 @@ import numpy as np
 from ranksieve.data.lists import starts_of
 from ranksieve.errors import ParameterError, check_whole, param
 from ranksieve.kernels.retrieving import retrieve as retrieve_kernel
-from ranksieve.retrieval.encoders import GivenVectors, QueryVectors, as_query_vectors
+from ranksieve.retrieval.encoders import QueryVectors, as_query_vectors
 from ranksieve.retrieval.first_stage import DENSE, HYBRID, FirstStage, as_first_stage
 from ranksieve.retrieval.fusion import fuse_numbers, points_of
 from ranksieve.retrieval.index import Index
-from ranksieve.retrieval.notes import Notes, collected_notes
-from ranksieve.retrieval.queries import Prepared, QueryAnalysis, as_queries, note_empty_queries
+from ranksieve.retrieval.notes import Notes, logged_notes
+from ranksieve.retrieval.queries import Prepared, Queries, QueryAnalysis, as_queries, note_empty_queries
 from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.vectors import best_of, lengths_of
 
@@ -52,29 +52,59 @@ def check_text(text: Any) -> None:
         raise ParameterError(param("text"), f" is {text!r}; expected the text of one query")
 
 
-class Searcher:
-    """A first stage prepared for one index: the one given, that of the index, or else BM25F."""
+class Retriever:
+    """A first stage on an index, which `extract_features` and `tune` take in place of an index.
+
+    Parameters
+    ----------
+    index
+        The index.
+    stage
+        A `FirstStage`, a model's name, or a file that `FirstStage.save` has written; that of the index if None, or
+        BM25F with its defaults.
+    query_vectors
+        Vectors of the queries, which the models "dense" and "hybrid" and the features `dense.*` need unless the index
+        encodes queries by itself: a function texts → array, vectors by query id, or an array or `.npy` file with one
+        row per query, in their order.
+    threads
+        All cores if None; results do not depend on it.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
+    >>> retriever = Retriever(Index.build(corpus, "index"), "dirichlet")
+    >>> data = rs.retrieval.extract_features(retriever, {"q": "red roses"}, select=["first.score"])
+    >>> data.lists.doc_ids.tolist()
+    ['b', 'a']
+    """
 
     def __init__(
         self,
         index: Index,
         stage: FirstStage | str | os.PathLike[str] | None = None,
+        *,
+        query_vectors: Any = None,
         threads: int | None = None,
-        analysis: QueryAnalysis | None = None,
-        query_vectors: GivenVectors | None = None,
     ):
-        self.index = index
-        self.stage = as_first_stage(stage) or index.stage or FirstStage()
-        self.analysis = analysis or QueryAnalysis(index)
-        self._vectors = index.vectors
-        self._query_vectors = query_vectors or index.encoder
-        if self.stage.uses_vectors:
-            self._check_vectors()
-        self._scoring = self.stage.scoring(index) if self.stage.uses_words else None
+        self.index, self.analysis = index, QueryAnalysis(index)
+        self._query_vectors = index.encoder if query_vectors is None else query_vectors
         self._threads = threads or numba.get_num_threads()
+        self._set_stage(as_first_stage(stage) or index.stage or FirstStage())
+
+    @classmethod
+    def of(cls, given: Index | Retriever, queries: Iterable[str]) -> Retriever:
+        """What a caller gives, with the vectors of queries by their ids; of an index its own first stage."""
+        return (given if isinstance(given, Retriever) else cls(given)).for_queries(queries)
+
+    def _set_stage(self, stage: FirstStage) -> None:
+        self.stage = stage
+        if stage.uses_vectors:
+            self._check_vectors()
+        self._scoring = stage.scoring(self.index) if stage.uses_words else None
 
     def _check_vectors(self) -> None:
-        if self._vectors is None:
+        if self.index.vectors is None:
             raise ParameterError(
                 f"the first stage {self.stage.model} compares vectors, which the index {self.index.path} does not "
                 "have; index the corpus with ", param("vectors"),
@@ -90,19 +120,31 @@ class Searcher:
         """Whether queries have the vectors that the first stage needs, if it needs some."""
         return not self.stage.uses_vectors or self._query_vectors is not None
 
-    def with_vectors(self, query_vectors: GivenVectors | None) -> Searcher:
-        """The same with vectors of queries, if some are given."""
-        if query_vectors is None:
-            return self
+    def with_stage(self, stage: FirstStage) -> Retriever:
+        """The same with another first stage."""
         other = copy.copy(self)
-        other._query_vectors = query_vectors
+        other._set_stage(stage)
+        return other
+
+    def for_queries(self, ids: Iterable[str], query_vectors: Any = None) -> Retriever:
+        """The same with vectors by query id: those given here, if there are any, or those of the retriever."""
+        other = copy.copy(self)
+        given = self._query_vectors if query_vectors is None else query_vectors
+        other._query_vectors = as_query_vectors(given, ids)
         return other
 
     def prepare(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> Prepared:
         """Queries as terms and vectors; these are made when they are first needed."""
-        dimension = 0 if self._vectors is None else self._vectors.dimension
+        dimension = 0 if self.index.vectors is None else self.index.vectors.dimension
         vectors = QueryVectors(self._query_vectors, dimension)
         return self.analysis.prepare(texts, lambda: vectors.of(texts, ids))
+
+    def prepared_blocks(self, queries: Queries) -> Iterator[tuple[list[str], Prepared]]:
+        """The ids of some queries at a time, and these queries as terms and vectors."""
+        ids = list(queries)
+        for start in range(0, len(ids), BLOCK_QUERIES):
+            some = ids[start : start + BLOCK_QUERIES]
+            yield some, self.prepare([queries[id] for id in some], some)
 
     def candidates(self, texts: Sequence[str], k: int) -> Candidates:
         """The k best documents of every text."""
@@ -132,7 +174,7 @@ class Searcher:
         return found
 
     def _nearest(self, queries: np.ndarray, k: int) -> Candidates:
-        vectors = self._vectors
+        vectors = self.index.vectors
         assert vectors is not None
         if not self.stage.ef:
             return _joined(vectors.best(queries, k))
@@ -190,11 +232,6 @@ def _joined(lists: Iterable[tuple[np.ndarray, np.ndarray]]) -> Candidates:
     return Candidates(starts_of(list(map(len, docs[1:]))), np.concatenate(docs), np.concatenate(scores))
 
 
-def blocks_of_queries(ids: Sequence[str], size: int = BLOCK_QUERIES) -> Iterator[Sequence[str]]:
-    for start in range(0, len(ids), size):
-        yield ids[start : start + size]
-
-
 def search(
     index: Index,
     text: str,
@@ -207,17 +244,15 @@ def search(
 
     Examples
     --------
-    >>> import tempfile
     >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     hits = search(Index.build(corpus, f"{folder}/index"), "red roses")
+    >>> hits = search(Index.build(corpus, "index2"), "red roses")
     >>> hits[0].docno, hits[0].rank
     ('b', 1)
     """
     check_text(text)
     check_whole("k", k)
-    searcher = Searcher(index, stage, query_vectors=as_query_vectors(query_vectors, ["1"]))
-    docs, scores = searcher.of_prepared(searcher.prepare([text], ["1"]), k).list_of(0)
+    retriever = Retriever(index, stage, query_vectors=query_vectors).for_queries(["1"])
+    docs, scores = retriever.of_prepared(retriever.prepare([text], ["1"]), k).list_of(0)
     return hits(index.ids[docs], scores)
 
 
@@ -233,10 +268,11 @@ def retrieve(
     stage: FirstStage | str | os.PathLike[str] | None = None,
     *,
     query_vectors: Any = None,
-    notes: Notes | None = None,
     threads: int | None = None,
 ) -> Run:
     """The `depth` best documents of every query.
+
+    Queries that retrieve nothing are logged.
 
     Parameters
     ----------
@@ -246,32 +282,23 @@ def retrieve(
         A mapping from query ids to texts, (id, text) pairs, a DataFrame with `qid` and `query`, or a file as a `Path`.
     depth
         Documents per query.
-    stage
-        A `FirstStage`, a model's name, or a file that `FirstStage.save` has written; that of the index if None, or
-        BM25F with its defaults.
-    query_vectors
-        Vectors of the queries, which the models "dense" and "hybrid" need unless the index encodes queries by itself: a
-        function texts → array, vectors by query id, or an array or `.npy` file with one row per query, in their order.
-    notes
-        Gets remarks, such as on queries that retrieve nothing; they are logged by the logger `ranksieve` if None.
+    stage, query_vectors, threads
+        As for `Retriever`.
 
     Examples
     --------
-    >>> import tempfile
     >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = retrieve(Index.build(corpus, f"{folder}/index"), {"q1": "wine", "q2": "red"})
+    >>> run = retrieve(Index.build(corpus, "index3"), {"q1": "wine", "q2": "red"})
     >>> [(id, list(docs)) for id, docs, _ in run.lists()]
     [('q1', ['b']), ('q2', ['b', 'a'])]
     """
     texts = as_queries(queries)
-    searcher = Searcher(index, stage, threads, query_vectors=as_query_vectors(query_vectors, texts))
-    with collected_notes(notes) as collected:
-        return Run.from_lists(_lists(searcher, texts, depth, collected))
+    retriever = Retriever(index, stage, query_vectors=query_vectors, threads=threads).for_queries(texts)
+    with logged_notes() as notes:
+        return Run.from_lists(_lists(retriever, texts, depth, notes))
 
 
-def _lists(searcher: Searcher, queries: dict[str, str], depth: int, notes: Notes) -> Iterable[tuple[str, Any, Any]]:
-    for ids in blocks_of_queries(list(queries)):
-        prepared = searcher.prepare([queries[id] for id in ids], ids)
-        searcher.note_empty({id: queries[id] for id in ids}, prepared, notes)
-        yield from searcher.lists(ids, prepared, depth)
+def _lists(retriever: Retriever, queries: Queries, depth: int, notes: Notes) -> Iterator[tuple[str, Any, Any]]:
+    for ids, prepared in retriever.prepared_blocks(queries):
+        retriever.note_empty({id: queries[id] for id in ids}, prepared, notes)
+        yield from retriever.lists(ids, prepared, depth)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ranksieve.errors import DataError
 from ranksieve.evaluation.metrics import parse_metric
-from ranksieve.retrieval.encoders import as_query_vectors
 from ranksieve.retrieval.first_stage import HYBRID, MODELS, FirstStage
 from ranksieve.retrieval.index import Index
-from ranksieve.retrieval.notes import Notes, collected_notes
+from ranksieve.retrieval.notes import logged_notes
 from ranksieve.retrieval.queries import Queries
 from ranksieve.retrieval.run_evaluation import evaluate_run
 from ranksieve.retrieval.runs import Judgements, Run, note_unknown
-from ranksieve.retrieval.searching import Searcher, blocks_of_queries
+from ranksieve.retrieval.searching import Retriever
 
 GRIDS: dict[str, tuple[float, ...]] = {
     "k1": (0.3, 0.6, 0.9, 1.2, 1.6, 2.0, 3.0),
@@ -43,50 +41,52 @@ class TunedStage:
 
 
 def tune(
-    index: Index,
+    index: Index | Retriever,
     queries: Queries,
     judgements: Judgements,
-    stage: FirstStage | None = None,
     *,
     metric: str = "ndcg@10",
-    query_vectors: Any = None,
-    threads: int | None = None,
-    notes: Notes | None = None,
     progress: Callable[[int, int, float], None] | None = None,
 ) -> TunedStage:
-    """Coordinate ascent over the grids of the model's parameters, and of the fields' weights, starting from `stage`.
+    """Tune the parameters of the first stage and the weights of fields on judgements, by coordinate ascent over grids.
 
-    What is tuned on a set of queries looks better on them than it is: measure on others. `progress` is called with
-    the number of settings that were tried, the most that may be, and the best value so far.
+    What is tuned on a set of queries looks better on them than it is: measure on others.
+
+    Parameters
+    ----------
+    index
+        An index; or a `Retriever`, whose first stage is the start.
+    queries, judgements
+        Texts and grades by query id.
+    metric
+        Metric to maximize.
+    progress
+        Called with the number of settings that were tried, the most that may be, and the best value so far.
 
     Examples
     --------
-    >>> import tempfile
     >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tune(Index.build(corpus, f"{folder}/index"), {"q1": "red"}, {"q1": {"b": 1}}, metric="mrr").stage.model
+    >>> tune(Index.build(corpus, "index"), {"q1": "red"}, {"q1": {"b": 1}}, metric="mrr").stage.model
     'bm25f'
     """
-    stage, wanted = stage or FirstStage(), parse_metric(metric)
+    wanted, first = parse_metric(metric), Retriever.of(index, queries)
+    index, stage = first.index, first.stage
     judged = {id: text for id, text in queries.items() if id in judgements}
     if not judged:
         raise DataError("no query has judgements to tune on; query ids must be the same in both files")
-    with collected_notes(notes) as collected:
-        note_unknown(judgements, queries, index, collected)
-        collected.extend(
-            "queries have no judgements and do not count for tuning", (id for id in queries if id not in judged)
-        )
+    with logged_notes() as notes:
+        note_unknown(judgements, queries, index, notes)
+        unjudged = (id for id in queries if id not in judged)
+        notes.extend("queries have no judgements and do not count for tuning", unjudged)
     depth = max(DEPTH, wanted.k or index.n_docs)
     judgements = {id: judgements[id] for id in judged}
-    given = as_query_vectors(query_vectors, queries)
-    first = Searcher(index, stage, threads, query_vectors=given)
-    blocks = [(ids, first.prepare([judged[id] for id in ids], ids)) for ids in blocks_of_queries(list(judged))]
+    blocks = list(first.prepared_blocks(judged))
     most = 1 + ROUNDS * sum(len(GRIDS[name]) for name, _ in _coordinates(index, stage))
     found: list[float] = []
 
     def measure(candidate: FirstStage) -> float:
-        searcher = Searcher(index, candidate, threads, first.analysis)
-        run = Run.from_lists(item for ids, prepared in blocks for item in searcher.lists(ids, prepared, depth))
+        retriever = first.with_stage(candidate)
+        run = Run.from_lists(item for ids, prepared in blocks for item in retriever.lists(ids, prepared, depth))
         found.append(evaluate_run({"run": run}, judgements, wanted).mean())
         if progress is not None:
             progress(len(found), most, max(found))

@@ -23,9 +23,8 @@ from ranksieve.evaluation.explanations import Explanation
 from ranksieve.forest.matrix import encoded
 from ranksieve.forest.model import Model
 from ranksieve.kernels.json_matrix import parse_matrix
-from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.serve.engine import SearchResult
-from ranksieve.serve.schemas import ExplainRequest, Grade, RerankRequest
+from ranksieve.serve.schemas import ExplainRequest, Grade, RerankRequest, SearchRequest
 from ranksieve.serve.service import Service
 from ranksieve.text_formats import some_of
 
@@ -74,12 +73,12 @@ def json_response(content: Any, status: int = 200) -> Response:
     return Response(pydantic_core.to_json(content), status, media_type="application/json")
 
 
-def search(service: Service, text: str, k: int, name: str, *, depth: int | None, stage: FirstStage | None,
-           texts: bool) -> Response:  # fmt: skip
-    found = service.engine.search(text, name, stage, depth)
-    answer = _found(service, text, name, found, k)
-    if texts:
-        for hit, doc in zip(answer["hits"], found.docs[:k].tolist(), strict=True):
+def search(service: Service, wanted: SearchRequest) -> Response:
+    text, name = wanted.q, service.model_name(wanted.model)
+    found = service.engine.search(text, name, service.stage_with(wanted.weight, wanted.stage), wanted.depth)
+    answer = _found(service, text, name, found, wanted.k)
+    if wanted.texts:
+        for hit, doc in zip(answer["hits"], found.docs[: wanted.k].tolist(), strict=True):
             hit |= {"title": service.engine.title(doc, text), "snippet": service.engine.snippet(doc, text)}
     return json_response(answer)
 

@@ -14,6 +14,7 @@ from ranksieve.retrieval.runs import judgement_lines
 from ranksieve.serve import answers
 from ranksieve.serve.problems import Refused
 from ranksieve.serve.schemas import (
+    MODEL,
     AllJudgements,
     Explained,
     ExplainRequest,
@@ -22,6 +23,7 @@ from ranksieve.serve.schemas import (
     Graded,
     Health,
     RerankRequest,
+    SearchRequest,
     TrainingState,
     VectorScores,
 )
@@ -56,33 +58,16 @@ async def service_of(request: Request) -> Service:
 
 
 Serving = Annotated[Service, Depends(service_of)]
-Model = Annotated[str | None, Query(description="A model's name, or first-stage; the first model if left out.")]
-Depth = Annotated[int | None, Query(description="Candidates of the first stage; as in training if left out.")]
-Weights = Annotated[list[str], Query(description="Weights of fields, as in `title:2`.", max_length=64)]
-Stage = Annotated[
-    str | None,
-    Query(description="Kind of first stage, as `hybrid` or `dense` where the index has vectors; /health lists them."),
-]
+Model = Annotated[str | None, Query(description=MODEL)]
 router = APIRouter(dependencies=[Depends(refuse_unknown)])
 
 
 @router.get("/search", response_model=Found, summary="Search")
-async def search(
-    service: Serving,
-    q: Annotated[str, Query(description="The text to search for.")],
-    k: Annotated[int, Query(description="How many documents.")] = 10,
-    model: Model = None,
-    depth: Depth = None,
-    weight: Weights = [],  # noqa: B006
-    stage: Stage = None,
-    texts: Annotated[bool, Query(description="Add titles and snippets.")] = False,
-) -> Response:
-    text, name = service.check_query(q), service.model_name(model)
-    service.check_documents(k)
-    service.check_depth(depth)
-    return await service.run(
-        answers.search, service, text, k, name, depth=depth, stage=service.stage_with(weight, stage), texts=texts
-    )
+async def search(service: Serving, wanted: Annotated[SearchRequest, Query()]) -> Response:
+    service.check_query(wanted.q)
+    service.check_documents(wanted.k)
+    service.check_depth(wanted.depth)
+    return await service.run(answers.search, service, wanted)
 
 
 @router.post(

@@ -20,11 +20,11 @@ from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.pipeline import DEPTH, Pipeline
 from ranksieve.retrieval.provenance import Provenance
 from ranksieve.retrieval.runs import Run
-from ranksieve.retrieval.searching import Searcher
+from ranksieve.retrieval.searching import Retriever
 from ranksieve.retrieval.texts import TextPiece, snippet
 from ranksieve.serve.served_models import FIRST_STAGE, ModelStore, NotFoundError, Served
 
-KEPT = 16  # pipelines and searchers with other weights or depths than usual
+KEPT = 16  # pipelines and retrievers with other weights or depths than usual
 TITLE_WORDS = 40  # at most, of a title
 VECTOR_STAGES = (HYBRID, DENSE)
 TITLES = ("title", "name", "headline", "subject", "summary")
@@ -126,21 +126,22 @@ class Engine:
         key = (id(served.model), repr(stage), depth)
 
         def make() -> tuple[Pipeline, str | None, Served]:  # the model is held, so that its id stays its own
-            made = Pipeline(
-                self.index, served.model, stage=stage, depth=depth, encode=self._encode, threads=1, warn=False
-            )
+            made = Pipeline(self.index, served.model, stage=stage, depth=depth, encode=self._encode, threads=1)
+            made.warns = False  # answers have the difference
             return made, made.difference(), served
 
         return self._kept.get(key, make)
 
-    def searcher(self, stage: FirstStage | None = None) -> Searcher:
+    def retriever(self, stage: FirstStage | None = None) -> Retriever:
         chosen = stage or self.stage()
-        return self._kept.get(repr(chosen), lambda: Searcher(self.index, chosen, 1, query_vectors=self._encode))
+        return self._kept.get(
+            repr(chosen), lambda: Retriever(self.index, chosen, query_vectors=self._encode, threads=1)
+        )
 
     def search(self, text: str, name: str, stage: FirstStage | None = None, depth: int | None = None) -> SearchResult:
         """All candidates, as a model or the first stage ranks them."""
         if name == FIRST_STAGE:
-            docs, scores = self.searcher(stage).candidates([text], depth or self.depth()).list_of(0)
+            docs, scores = self.retriever(stage).candidates([text], depth or self.depth()).list_of(0)
             return SearchResult(docs, scores, np.arange(1, len(docs) + 1))
         pipeline, warning, _ = self._pipeline(self.models.find(name), stage, depth)
         found = pipeline.score(text)
@@ -157,7 +158,7 @@ class Engine:
         if len(documents) > pipeline.depth:
             pipeline, warning, _ = self._pipeline(served, depth=self.index.n_docs)
         scores = np.zeros(self.index.n_docs)
-        found, values = pipeline.searcher.candidates([text], self.index.n_docs).list_of(0)
+        found, values = pipeline.retriever.candidates([text], self.index.n_docs).list_of(0)
         scores[found] = values
         rows = [("", id, scores[doc]) for id, doc in zip(documents, docs, strict=True)]
         ranked = pipeline.score(text, Run.from_rows(rows))

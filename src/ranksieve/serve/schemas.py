@@ -8,6 +8,22 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ranksieve.errors import ParameterError, did_you_mean
 
+MODEL = "A model's name, or first-stage; the first model if left out."
+
+
+class SearchRequest(BaseModel):
+    """The parameters of a search."""
+
+    q: str = Field(description="The text to search for.")
+    k: int = Field(10, description="How many documents.")
+    model: str | None = Field(None, description=MODEL)
+    depth: int | None = Field(None, description="Candidates of the first stage; as in training if left out.")
+    weight: list[str] = Field([], description="Weights of fields, as in `title:2`.", max_length=64)
+    stage: str | None = Field(
+        None, description="Kind of first stage, as `hybrid` or `dense` where the index has vectors; /health lists them."
+    )
+    texts: bool = Field(False, description="Add titles and snippets.")
+
 
 class FoundDocument(BaseModel):
     """A document: its rank from 1, and the rank that the first stage gave it."""

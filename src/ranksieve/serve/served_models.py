@@ -80,7 +80,7 @@ class ModelStore:
         signature = _signature(path)
         model = load(path)
         if self._index is not None:
-            Pipeline(self._index, model, threads=1, warn=False).close()  # refuses models of other indexes
+            Pipeline(self._index, model, threads=1).close()  # refuses models of other indexes
         return Served(path.stem, path, model, signature)
 
     @property

@@ -28,6 +28,7 @@ from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import extract_features
 from ranksieve.retrieval.runs import Judgements
+from ranksieve.retrieval.searching import Retriever
 from ranksieve.serve.comparison import METRIC, Ranked, measured
 from ranksieve.text_formats import counted
 from ranksieve.user_functions import import_function
@@ -143,10 +144,10 @@ def _judged(index: Index, task: Task) -> Dataset:
     grades = {id: task.grades[id] for id in relevant}
     encode = task.encode and import_function(task.encode, parameter="encode", signature="a function of texts")
     without = "!dense.*" if index.vectors is not None and not (encode or index.encoder) else ()
-    data = extract_features(
-        index, relevant, judgements=grades, depth=task.depth, stage=task.stage, select=without,
-        query_vectors=encode or None,
-    ) if relevant else None  # fmt: skip
+    retriever = Retriever(index, task.stage, query_vectors=encode or None)
+    data = (
+        extract_features(retriever, relevant, judgements=grades, depth=task.depth, select=without) if relevant else None
+    )
     offsets = np.zeros(1, np.int64) if data is None else data.offsets
     useful = [] if data is None else [
         q for q in range(data.n_queries) if (data.labels[offsets[q] : offsets[q + 1]] > 0).any()
