@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,8 +30,8 @@ FITTED = 0.1  # relative difference of training and validation lists from which 
 
 
 @dataclass(frozen=True)
-class PruningOptions:
-    """What `prune` and `reweight` have in common; `prune` explains the fields."""
+class ReweightingOptions:
+    """The options that `prune` and `reweight` share; `prune` describes them."""
 
     judge_on: str = "valid"
     metric: str | Metric = "ndcg@10"
@@ -39,6 +39,16 @@ class PruningOptions:
     missing: str | None = None
     threads: int = 0
     seed: int = 0
+
+
+@dataclass(frozen=True)
+class PruningOptions(ReweightingOptions):
+    """The options of `prune`."""
+
+    fallback: bool = True
+
+
+Options = TypeVar("Options", bound=ReweightingOptions)
 
 
 def prune(
@@ -49,7 +59,6 @@ def prune(
     valid: Any = None,
     strategy: str | Strategy = "quality-loss",
     reweight: bool = True,
-    fallback: bool = True,
     **options: Any,
 ) -> Forest:
     """Remove a share of a forest's trees, then re-weight the others.
@@ -80,7 +89,7 @@ def prune(
     reweight : bool
         Whether better weights are searched for the remaining trees.
     fallback : bool
-        Return the first trees where they are better. False compares strategies as they are, as experiments do.
+        Return the first trees if they score higher (the default). False always returns the pruned forest.
     judge_on : "valid" or "train"
         The lists that trees and weights are judged on. With `"train"`, `valid` ends the re-weighting.
     metric : str or Metric
@@ -93,7 +102,7 @@ def prune(
     seed : int
         Seed of the random strategy and of the halves.
     **options
-        The parameters of the search of weights (samples, window, shrink, patience, rounds, as in `reweight`) and of the
+        The parameters of the weight search (samples, window, shrink, patience, rounds, as in `reweight`) and of the
         strategy (draws, of `random`).
 
     Examples
@@ -104,14 +113,14 @@ def prune(
     >>> smaller.n_trees
     4
     """
-    rule, search, chosen = _options(strategy, options)
+    rule, search, chosen = _options(strategy, options, PruningOptions)
     lists = _given(train, valid)
     forest = _loaded(model, lists)
-    if_worse = "warn" if fallback else "keep"
+    if_worse = "warn" if chosen.fallback else "keep"
     plan = PruningPlan(rule, n_removed(forest.n_trees, rate), search, reweight, chosen.seed, if_worse)
     name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
     with _pruner(forest, lists, chosen) as pruner:
-        if fallback:
+        if chosen.fallback:
             warn_if_fitted(pruner)
         return _finished(pruner, {"strategy": name, "rate": rate}, prune_forest(pruner, plan))
 
@@ -142,7 +151,7 @@ def reweight(model: Forest | str | os.PathLike[str], train: Any = None, *, valid
     >>> rs.evaluate(better, valid).mean() >= rs.evaluate(model, valid).mean()
     True
     """
-    rule, search, chosen = _options("last", options)
+    rule, search, chosen = _options("last", options, ReweightingOptions)
     lists = _given(train, valid)
     forest = _loaded(model, lists)
     if forest.n_trees == 0:
@@ -159,7 +168,7 @@ def _given(train: Any, valid: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def _pruner(forest: Forest, lists: dict[str, Any], options: PruningOptions) -> Iterator[ForestPruner]:
+def _pruner(forest: Forest, lists: dict[str, Any], options: ReweightingOptions) -> Iterator[ForestPruner]:
     wanted, judge = parse_metric(options.metric), judge_of(options.judge_on, lists)
     reporter = Reporter(str(wanted), options.callbacks, judge)
     with using_threads(options.threads or os.cpu_count() or 1):
@@ -219,20 +228,25 @@ def n_removed(n_trees: int, rate: float) -> int:
     return n
 
 
-def _options(strategy: str | Strategy, given: dict[str, Any]) -> tuple[Strategy, WeightSearch, PruningOptions]:
-    """The strategy and the search of weights, with their parameters; and the other options."""
+def _options(
+    strategy: str | Strategy, given: dict[str, Any], kind: type[Options]
+) -> tuple[Strategy, WeightSearch, Options]:
+    """The strategy and the weight search with their parameters, and the other options."""
     rule = find_strategy(strategy, **given)
-    search, own, others = parameters_of(WeightSearch), fields_of(rule), {one.name for one in fields(PruningOptions)}
+    search, own, others = parameters_of(WeightSearch), fields_of(rule), {one.name for one in fields(kind)}
     for name in (name for name in given if name not in {*search, *own, *others}):
         users = [one for one in STRATEGIES if name in parameters_of(STRATEGIES[one])]
         if not users:
-            raise ParameterError(f"prune has no option {name!r}; known: {', '.join([*search, *own, *sorted(others)])}")
+            function = "prune" if kind is PruningOptions else "reweight"
+            raise ParameterError(
+                f"{function} has no option {name!r}; known: {', '.join([*search, *own, *sorted(others)])}"
+            )
         raise ParameterError(
             param(name), " is not used by ", param("strategy", label(strategy)), f", only by {', '.join(users)}; leave "
             "it out",
         )  # fmt: skip
     chosen = WeightSearch(**{name: one.checked(given[name]) for name, one in search.items() if name in given})
-    return rule, chosen, PruningOptions(**{name: value for name, value in given.items() if name in others})
+    return rule, chosen, kind(**{name: value for name, value in given.items() if name in others})
 
 
 def _loaded(model: Forest | str | os.PathLike[str], lists: dict[str, Any]) -> Forest:

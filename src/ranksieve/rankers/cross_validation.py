@@ -19,7 +19,7 @@ from ranksieve.evaluation.significance import paired_t_test
 from ranksieve.html_tables import html_notes, html_table
 from ranksieve.progress import ProgressDisplay, shown_in_python, training_display
 from ranksieve.rankers.fold_processes import Fold, FoldTraining, fit_in_processes, fold_jobs
-from ranksieve.rankers.train import parse_params, run, with_categories
+from ranksieve.rankers.train import run, training_job
 
 Trained = Generator[tuple[int, Any], None, None]  # numbers of folds, from 1, and their models
 NAME = "model"  # of the one system in `CrossValidation.evaluation`
@@ -124,9 +124,6 @@ def cv(
     *,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     jobs: int = 0,
-    callbacks: Sequence[Callable[[Any], None]] = (),
-    missing: str = "zero",
-    categorical: str | Sequence[str] | None = None,
     verbose: bool = True,
     **params: Any,
 ) -> CrossValidation:
@@ -148,10 +145,11 @@ def cv(
         Folds to train at the same time, in processes that share `threads` and `memory`. 1 trains them in this process,
         one after the other. 0, the default, is as many as cores and free memory allow, and 1 for small data, with
         `callbacks`, and on a GPU.
-    callbacks, missing, categorical, verbose
-        As for `train`; callbacks need `jobs` 0 or 1.
+    verbose : bool
+        As in `train`.
     **params
-        Everything in `Params`, as for `train`; `seed` is also that of the folds.
+        The training parameters, and `callbacks`, `missing` and `categorical`, as in `train`. `seed` is also the seed of
+        the folds. Callbacks need `jobs` 0 or 1.
 
     Examples
     --------
@@ -163,13 +161,11 @@ def cv(
     >>> low < result.mean() < high
     True
     """
-    parsed = parse_params(params, ("folds",))
-    wanted = (metric_of(parsed),) if metrics is None else wanted_metrics(metrics)
-    if callbacks and jobs > 1:
+    job = training_job(data, params, arguments=("folds",))
+    wanted = (metric_of(job.params),) if metrics is None else wanted_metrics(metrics)
+    if job.callbacks and jobs > 1:
         raise ParameterError(param("callbacks"), " run in this process; use ", param("jobs", 1))
-    if categorical is not None:
-        data = with_categories(data, categorical)
-    job = TrainingJob(read(data, missing=missing), parsed, callbacks=callbacks, missing=missing)
+    job = replace(job, data=read(job.data, missing=job.missing))
     console = shown_in_python(verbose=verbose)
     return cross_validate(job, folds, wanted, jobs=jobs, display=None if console is None else {"console": console})
 

@@ -132,10 +132,21 @@ def with_categories(data: Any, categorical: str | Sequence[str], *, in_parts: bo
     return files if in_parts else files[0]
 
 
-def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = ()) -> Params:
-    """The parameters of a run; those without effect are a warning for forests, an error for other rankers.
+def training_job(data: Any, params: dict[str, Any], *, valid: Any = None, arguments: Sequence[str] = ()) -> TrainingJob:
+    """The job that the keyword arguments `params` of `cv` or `tune` describe.
 
-    `arguments` are those of the calling function that other libraries have under other names, for advice.
+    `callbacks`, `missing` and `categorical` are removed from `params`; what remains are training parameters.
+    """
+    options = {name: params.pop(name) for name in ("callbacks", "missing") if name in params}
+    categorical = params.pop("categorical", None)
+    parsed = parse_params(params, arguments, stacklevel=4)
+    return TrainingJob(data if categorical is None else with_categories(data, categorical), parsed, valid, **options)
+
+
+def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = (), *, stacklevel: int = 3) -> Params:
+    """The parameters of a run. Unused parameters are a warning for forests and an error for other rankers.
+
+    `arguments` are arguments of the calling function that other libraries name differently, for error messages.
     """
     for name, value in given.items():
         if name in NAMED:
@@ -152,7 +163,7 @@ def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = ()) -> Par
     if not params.algorithm.is_forest:
         params.check_used()
     elif message := params.unused_message():
-        warnings.warn(UnusedParameterWarning(*message), stacklevel=3)
+        warnings.warn(UnusedParameterWarning(*message), stacklevel=stacklevel)
     return params
 
 
