@@ -225,9 +225,9 @@ class Ranker(BaseEstimator):
         X: Features,
         y: Vector,
         *,
+        sample_weight: Vector | None = None,
         qid: Vector | None = None,
         group: Vector | None = None,
-        sample_weight: Vector | None = None,
     ) -> float:
         """Mean of `metric` over the queries (NDCG@10 by default), by the conventions of `ranksieve.evaluate`.
 

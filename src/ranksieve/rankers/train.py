@@ -79,7 +79,8 @@ def train(
     verbose : bool
         Show progress on standard error if it is a terminal, and in notebooks.
     **params
-        The training parameters: those under "Other Parameters" in `help(rs.train)`, and on the page "Parameters".
+        The training parameters: those under "Other Parameters" in `help(rs.train)`, and on the page "Parameters". The
+        parameters of rules that you register are in `help(rs.Ranker)`.
         `selection` and `objective` are names, rules or functions. `metric` may be a function
         `(labels, scores, offsets, k) -> one number per query`.
 
@@ -96,10 +97,12 @@ def train(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.synth.cubic(20)
-    >>> rs.train(data, algo="selgb", negatives=0.2, trees=5, leaves=4).n_trees
-    5
-    >>> rs.train(data, algo="ranksvm")
+    >>> data = rs.synth.two_stage(8)
+    >>> counter = rs.callbacks.SelectionCounter()
+    >>> model = rs.train(data, algo="selgb", negatives=0.01, trees=10, leaves=4, counter=counter)
+    >>> model.n_trees, counter.n_rows < 0.2 * model.n_trees * data.n_docs  # most trees are trained on few rows
+    (10, True)
+    >>> rs.train(rs.synth.cubic(20), algo="ranksvm")
     Linear(50 weights)
     """
     if misplaced:
