@@ -35,15 +35,19 @@ class ResultTable(list[dict[str, Any]]):
     second  0.5000
     """
 
+    def cells(self) -> list[list[str]]:
+        """The table as text, with its header."""
+        columns = list(self[0]) if self else [""]
+        return [columns, *([_cell(row[column]) for column in columns] for row in self)]
+
     def __str__(self) -> str:
-        columns = list(self[0]) if self else []
-        return aligned([columns, *([_cell(row[column]) for column in columns] for row in self)])
+        return aligned(self.cells())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        columns = list(self[0]) if self else [""]
-        return html_table(([_cell(row[column]) for column in columns] for row in self), header=columns)
+        header, *rows = self.cells()
+        return html_table(rows, header=header)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,7 +153,12 @@ def aligned(rows: list[list[str]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    return str(value) if not isinstance(value, float) else "" if np.isnan(value) else f"{value:.4f}"
+    """Text of a number, of the two ends of an interval, or of a name; empty for None and NaN."""
+    if isinstance(value, tuple):
+        return "[{:.4f}, {:.4f}]".format(*value)
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:.4f}"
+    return "" if value is None else str(value)
 
 
 def evaluate(
@@ -280,4 +289,4 @@ def list_scores(name: str, system: Any, data: Dataset | Lists, lists: Lists) -> 
         raise DataError(
             f"{name!r} has scores of shape {scores.shape} for {lists.n_docs} documents; give one per document"
         )
-    return scores if lists.order is None else scores[lists.order]
+    return lists.ordered(scores)

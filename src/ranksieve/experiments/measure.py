@@ -92,12 +92,7 @@ def docs_per_tree(cell: Cell, counter: SelectionCounter | None, n_trees: int, n_
 def measure(cell: Cell, model: Any, test: Part) -> tuple[dict[str, dict[str, float]], pa.Table, np.ndarray]:
     """Means by metric and stage, per-query values, and the final scores."""
     lists = test.binned.lists
-    positives = np.add.reduceat(lists.labels > 0, lists.offsets[:-1])
-    columns: dict[str, Any] = {
-        "query": [str(q) for q in lists.query_ids],
-        "n_docs": lists.sizes,
-        "n_positives": positives,
-    }
+    columns = list_columns(lists)
     means: dict[str, dict[str, float]] = {metric: {} for metric in cell.metrics}
     scores = np.empty(0)
     for stage, scores in (_by_bins if cell.on_bins else _by_values)(cell, model, test):
@@ -107,6 +102,12 @@ def measure(cell: Cell, model: Any, test: Part) -> tuple[dict[str, dict[str, flo
             columns[name] = values
             means[metric]["full" if stage is None else str(stage)] = mean(values)
     return means, pa.table(columns), scores.copy()
+
+
+def list_columns(lists: Lists) -> dict[str, Any]:
+    """The name of each query, and its numbers of documents and positives."""
+    positives = np.add.reduceat(lists.labels > 0, lists.offsets[:-1])
+    return {"query": [str(q) for q in lists.query_ids], "n_docs": lists.sizes, "n_positives": positives}
 
 
 Staged = Iterator[tuple[int | None, np.ndarray]]  # a number of trees (None: all) and their scores

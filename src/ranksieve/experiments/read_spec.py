@@ -16,9 +16,8 @@ from ranksieve.errors import ParameterError, RanksieveError, did_you_mean, param
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments import run_options
 from ranksieve.experiments.data_sets import DataSpec
-from ranksieve.experiments.figure_kinds import FIGURES
 from ranksieve.experiments.run_options import RunTable, grid_choices
-from ranksieve.experiments.spec import Cell, Spec, strategy_names
+from ranksieve.experiments.spec import FIGURES, Cell, Spec, strategy_names
 from ranksieve.parameter_table import COMMON, file_parameters, flag
 from ranksieve.parameter_table import table as parameter_table
 from ranksieve.params import Params

@@ -176,16 +176,7 @@ def _store_lists(cell: Cell, out: Path, loaded: Loaded) -> None:
         lists = getattr(loaded, name).binned.lists
         path = folder / f"{cell.data.title} {name}.parquet"
         with atomic_path(path) as temporary:
-            pq.write_table(
-                pa.table(
-                    {
-                        "query": [str(q) for q in lists.query_ids],
-                        "n_docs": lists.sizes,
-                        "n_positives": np.add.reduceat(lists.labels > 0, lists.offsets[:-1]),
-                    }
-                ),
-                temporary,
-            )
+            pq.write_table(pa.table(measure.list_columns(lists)), temporary)
 
 
 def _store(folder: Path, key: str, facts: dict[str, Any], model: Model, tables: dict[str, pa.Table]) -> None:
