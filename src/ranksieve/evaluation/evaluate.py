@@ -173,21 +173,21 @@ def evaluate(
     Parameters
     ----------
     scores
-        Scores of the documents in the row order the data was given in; or a model, that is anything with a
-        `predict(data)` returning such scores, or a fitted model of LightGBM, XGBoost, CatBoost or trees of
-        scikit-learn; or a mapping from names to either, or a list of models.
+        One score per document, in the row order of the given data. Or a model: anything whose `predict(data)` returns
+        such scores, or a fitted model of LightGBM, XGBoost, CatBoost or trees of scikit-learn. Or a mapping from names
+        to scores or models, or a list of models.
     data
-        The data set; its `Lists` will do for scores.
+        The data set. For scores its `Lists` are enough.
     metrics
         Names as `parse_metric` reads them, or `Metric`s with their own conventions.
     weighted
-        Let means count every query by the mean weight of its documents; values per query do not change.
+        Weight each query by the mean weight of its documents in means. Values per query do not change.
 
     Returns
     -------
     Evaluation
-        One number per system, metric and query. Printed, it is a table of means with p-values against the first
-        system. A single system is named `scores` or `model`, those of a list `model 1`, `model 2`, ….
+        One number per system, metric and query. It prints as a table of means with p-values against the first system.
+        A single system is named `scores` or `model`; the models of a list are named `model 1`, `model 2`, ….
 
     Examples
     --------

@@ -63,40 +63,40 @@ def prune(
 ) -> Forest:
     """Remove a share of a forest's trees, then re-weight the others.
 
-    Trees and weights are judged on the validation lists: those are kept that have the best metric there. The training
-    lists cannot show overfitting. Pruning on each half of the validation lists is measured on the other half
-    (cross-fitting). That value, `info["best_score"]`, is from lists that the trees and weights were not chosen on. The
-    number of rounds of re-weighting is the best by it. If truncating the forest to the same number of trees scores
-    higher by it, the truncated forest is returned, with a warning.
+    The trees and weights with the best metric on the validation lists are kept. The training lists cannot show
+    overfitting. Cross-fitting estimates the metric on unseen lists: pruning on each half of the validation lists is
+    measured on the other half. The estimate is `info["best_score"]`. It also gives the best number of re-weighting
+    rounds. If the first trees of the forest, as many as are kept, score higher, they are returned with a warning.
 
-    Interrupted with Ctrl-C once a phase has a result, it returns the best forest so far;
-    `info["pruning"]["interrupted"]` then names the phase.
+    Ctrl-C returns the best forest so far, once a phase has a result. `info["pruning"]["interrupted"]` is then the name
+    of the phase.
 
     Parameters
     ----------
     model : Forest or file name
         Any forest, also one trained elsewhere.
     train : Dataset, Binned or file name, optional
-        The training lists. The metric on them is reported. Trees are judged on them only with `judge_on="train"`, or
-        if there are no validation lists.
+        The training lists, for the report. Trees are judged on them only with `judge_on="train"`, or if there are no
+        validation lists.
     rate : float
         Share of the trees to remove, between 0 and 1.
     valid : Dataset, Binned or file name, optional
-        Lists that the forest was not trained on; a file is streamed.
+        Lists that the forest was not trained on. A file is streamed.
     strategy : str or function
         `quality-loss`, `quality-loss-once`, `random`, `skip`, `last`, `low-weights` or `score-loss`; or a function
         `(outputs, n, rng)` that returns the numbers of the n trees to remove, given as it is or as `file.py:function`.
     reweight : bool
-        Whether better weights are searched for the remaining trees.
+        Search better weights for the remaining trees.
     fallback : bool
         Return the first trees if they score higher (the default). False always returns the pruned forest.
     judge_on : "valid" or "train"
-        The lists that trees and weights are judged on. With `"train"`, `valid` ends the re-weighting.
+        The lists that trees and weights are judged on. With `"train"`, re-weighting stops when the metric on `valid`
+        stops improving.
     metric : str or Metric
-        What trees and weights are judged by; NDCG@10.
+        What trees and weights are judged by; NDCG@10 by default.
     callbacks : functions of a `PruningRecord`
     missing : "zero" or "nan", optional
-        What a feature absent from a LETOR line is; as in the model's training where not given.
+        What a feature absent from a LETOR line means; by default as in the training of the model.
     threads : int
         0: all cores. The result does not depend on it.
     seed : int
@@ -126,22 +126,22 @@ def prune(
 
 
 def reweight(model: Forest | str | os.PathLike[str], train: Any = None, *, valid: Any = None, **options: Any) -> Forest:
-    """Search better weights for a forest's trees by line search; the metric that they are judged by never falls.
+    """Search better weights for a forest's trees by line search. The metric that they are judged by never falls.
 
     Parameters
     ----------
     model, train, valid, judge_on, metric, callbacks, missing, threads, seed
         As in `prune`.
     samples : int
-        Weights tried per tree, and points tried on the way to the best of all trees (σ); 20.
+        Weights tried per tree, then points tried between the current weights and the best ones (σ); 20 by default.
     window : float
-        How far from a tree's weight they reach, times the mean weight (ω); 2.
+        Largest distance of a tried weight from the tree's weight, in mean weights (ω); 2 by default.
     shrink : float
-        Factor of the window after every round (η); 0.95.
+        Factor of the window after each round (η); 0.95 by default.
     patience : int
-        Stop after this many rounds without a gain on lists that weights are not judged on; 10.
+        Stop after this many rounds without improvement on lists that weights are not judged on; 10 by default.
     rounds : int
-        Largest number of rounds; 100.
+        Largest number of rounds; 100 by default.
 
     Examples
     --------

@@ -112,9 +112,9 @@ def cv(
 ) -> CrossValidation:
     """Cross-validate a ranker by query: every query is a test query once.
 
-    A fold's model is trained on the queries of all folds but two. One of these is for validation, which decides when to
-    stop, the other for testing: the folds that `ranksieve split --folds` writes. The result is the same for any number
-    of threads and jobs.
+    The model of a fold is trained on the queries of all folds but two. One of the two is for validation and decides
+    when to stop; the other is for testing. `ranksieve split --folds` writes the same folds. The result is the same for
+    any number of threads and jobs.
 
     Parameters
     ----------
@@ -126,8 +126,8 @@ def cv(
         What to measure on the test queries; the metric of training by default.
     jobs : int
         Folds to train at the same time, in processes that share `threads` and `memory`. 1 trains them in this process,
-        one after the other. 0, the default, is as many as cores and free memory allow, and 1 for small data, with
-        `callbacks`, and on a GPU.
+        one after the other. 0, the default, trains as many as cores and free memory allow. It is the same as 1 for
+        small data, with `callbacks`, and on a GPU.
     verbose : bool
         As in `train`.
     **params
