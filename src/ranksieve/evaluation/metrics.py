@@ -77,7 +77,7 @@ class Metric:
         `ndcg`, `dcg`, `map`, `mrr`, `p`, `recall`, `err`, `rbp`; `avg-ndcg` and `avg-p`, the means of NDCG and P over
         the cut-offs 1 to k; or a name given to `register_metric`.
     k
-        The cut-off; None measures the whole list. P@k divides by k also where a list is shorter, and MAP@k by all
+        The cut-off; None measures the whole list. P@k divides by k even if a list is shorter, and MAP@k by all
         positives of the query, as trec_eval and ir-measures do.
     gain
         `"exp"` (2^label - 1), `"linear"` (the label), or a table with the gain of each grade. Read by `ndcg`, `dcg`
@@ -156,11 +156,11 @@ class Metric:
 
     @property
     def depends_on_top_k(self) -> bool:
-        """True where the value depends on the k best-scored documents only, not on the order below them."""
+        """True if the value depends on the k best-scored documents only, not on the order below them."""
         return self.k is not None and self.ties == "order" and known_metric(self.name).mean_ties
 
     def with_highest(self, label: float) -> Metric:
-        """The metric of lists that are part of a set whose highest label is this one; ERR depends on it."""
+        """The metric for a part of a data set. ERR depends on `label`, the highest label of the whole set."""
         depends = known_metric(self.name).gain is stop_chances and self.highest is None
         return replace(self, highest=max(1.0, label)) if depends else self
 
@@ -174,7 +174,7 @@ class Metric:
         return self.finished(measure(self, labels, scores, offsets), labels, offsets)
 
     def finished(self, values: np.ndarray, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        """The values with those of queries that have no positives, or one label, as the options say; in place."""
+        """Apply the options `empty` and `one_label` to values per query, in place."""
         if self.empty != "skip":
             values[np.isnan(values)] = float(self.empty)
         if self.one_label == "skip":
@@ -318,7 +318,7 @@ def mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
 
 
 def checked_lists(labels: Any, scores: Any, offsets: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The three arrays in their dtypes; an error where they do not fit each other."""
+    """The three arrays in their dtypes; an error if they do not fit each other."""
     with np.errstate(over="ignore"):  # a label beyond float32 is infinite, and refused below
         labels = np.ascontiguousarray(labels, dtype=LABEL)
     scores = np.ascontiguousarray(scores, dtype=SCORE)

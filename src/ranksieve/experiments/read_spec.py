@@ -262,9 +262,7 @@ class _SpecReader:
         return params
 
     def _used(self, place: Place, params: dict[str, Any], run: RunTable, own: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters that some choice of the run's grid uses. One of the run's own that is not used is an error;
-        one of every run is left to the runs that use it.
-        """
+        """The parameters that some choice of the run's grid uses; an error if it does not use one of its own."""
         for key, value in params.items():
             if value == []:
                 raise self._file.error(self._where(place, key, own), f"{key} is []; expected at least one value")

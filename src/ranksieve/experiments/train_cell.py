@@ -54,7 +54,7 @@ class CellData:
         return self.train.binned if name == "train" else getattr(self.loaded, name).binned
 
     def values(self, name: str) -> Dataset:
-        """The same with feature values; `train` are the background lists where the cell trains on them."""
+        """The same with feature values; `train` is the background data if the cell trains on it."""
         values = load_values(self.cell.data)
         if name == "train" and self.cell.background:
             return values[BACKGROUND]
@@ -151,9 +151,7 @@ def interpolated(cell: Cell, models: Sequence[Any], sets: Mapping[str, Dataset])
 
 
 def _pruned(cell: Cell, out: Path, data: CellData, options: TrainOptions) -> Forest:
-    """The first trees of another cell's forest without the share `rate` of them, re-weighted; less than one tree is
-    none.
-    """
+    """Prune the first trees of another cell's forest. Only re-weight them if `rate` is less than one tree."""
     assert cell.prune is not None and cell.model_cell is not None
     forest: Forest = read_model(out, cell.model_cell)
     forest = forest.first(cell.prune.get("first", forest.n_trees))

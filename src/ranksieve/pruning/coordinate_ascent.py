@@ -73,7 +73,7 @@ def refit(
 
 
 def checked_range(given: Any) -> tuple[float, float]:
-    """The two ends of a range; an error where they are not finite numbers in ascending order."""
+    """The two ends of a range; an error if they are not finite numbers in ascending order."""
     try:
         low, high = (float(end) for end in given)
     except (TypeError, ValueError):

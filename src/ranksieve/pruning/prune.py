@@ -180,7 +180,7 @@ def _pruner(forest: Forest, lists: dict[str, Any], options: ReweightingOptions) 
 
 
 def judge_of(judge_on: str, lists: Collection[str]) -> str:
-    """The lists that trees are judged on; a warning where only training lists are given."""
+    """The lists that trees are judged on; a warning if only training lists are given."""
     if judge_on not in ("valid", "train"):
         raise ParameterError(param("judge_on"), f" is {judge_on!r}; expected 'valid' or 'train'")
     if judge_on == "train" and "train" not in lists:
@@ -192,7 +192,7 @@ def judge_of(judge_on: str, lists: Collection[str]) -> str:
 
 
 def only_training_lists() -> RanksieveWarning:
-    """The warning where there are no other lists to judge trees on."""
+    """The warning if there are no other lists to judge trees on."""
     return RanksieveWarning(
         "trees are judged on the training lists, which they were fitted to; give lists that they were not trained "
         "on as ",
@@ -201,7 +201,7 @@ def only_training_lists() -> RanksieveWarning:
 
 
 def warn_if_fitted(pruner: ForestPruner) -> None:
-    """Warn where trees are judged on lists that they fit much better than validation lists."""
+    """Warn if trees are judged on lists that they fit much better than validation lists."""
     before = pruner.before
     if pruner.judge == "train" and "valid" in before and before["train"] > (1 + FITTED) * before["valid"]:
         warnings.warn(
@@ -215,7 +215,7 @@ def warn_if_fitted(pruner: ForestPruner) -> None:
 
 
 def n_removed(n_trees: int, rate: float) -> int:
-    """The number of trees that a rate removes; an error where there is no such number."""
+    """The number of trees that a rate removes; an error if there is no such number."""
     if not isinstance(rate, int | float | np.number) or isinstance(rate, bool) or not 0 < rate < 1:
         raise ParameterError(param("rate"), f" is {rate!r}; expected the share of the trees to remove, between 0 and 1")
     if n_trees < 2:

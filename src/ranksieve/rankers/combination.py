@@ -63,7 +63,7 @@ class Combination:
         return first * np.asarray(scores_a, dtype=np.float64) + second * np.asarray(scores_b, dtype=np.float64)
 
     def model(self, model_a: Any, model_b: Any, *, missing: str | None = None) -> Forest | Blend:
-        """The two rankers as one model; one forest where both are forests, and one of them alone where that is best.
+        """The two rankers as one model. It is one forest if both are forests, or one ranker if its weight is all.
 
         `missing` is how it reads absent features, by default as in training; give it where the rankers differ.
         """

@@ -57,7 +57,7 @@ def train(
         Sets to measure after each tree (or epoch). The first decides when to stop; the model returned is its best.
     init : model file, feature name, fitted ranker, or array of scores, optional
         What a boosted forest starts from in place of zero scores: the trees correct its errors (LambdaSMART). The
-        result scores as base plus new trees: one forest where the base is one, else a `Blend` of both. Scores are an
+        result scores as base plus new trees: one forest if the base is one, else a `Blend` of both. Scores are an
         array for the training set, or a mapping with one array for `"train"` and for each validation set; the forest
         returned then holds the new trees alone.
     callbacks : functions of a `Record`

@@ -50,7 +50,7 @@ class Tuned:
     best_score: float  # on the validation lists
     metric: str
     trials: Sequence[Trial]
-    params: Params  # those of the best model; `trees` is smaller where the end of the time has cut its trial short
+    params: Params  # of the best model; `trees` is smaller if its trial ended when the time was up
 
     @property
     def flags(self) -> str:
