@@ -31,7 +31,7 @@ from ranksieve.text_formats import counted
 
 
 def _signature(*first: inspect.Parameter) -> inspect.Signature:
-    """A keyword per parameter, those of rules registered meanwhile included."""
+    """A keyword per parameter, including those of rules that users registered."""
     keywords = [inspect.Parameter(p.name, inspect.Parameter.KEYWORD_ONLY, default=p.default) for p in table().values()]
     return inspect.Signature([*first, *keywords])
 
@@ -81,7 +81,7 @@ class Ranker(BaseEstimator):
     evals_result_ : dict
         Metric values per tree, `{"valid": {"ndcg@10": [...]}}`.
     n_features_in_, feature_names_in_
-        Number of features; their names, where `X` was a table.
+        Number of features; their names, if `X` was a table.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Ranker(BaseEstimator):
         super().__setattr__(name, value)
 
     def __sklearn_clone__(self) -> Ranker:
-        """A clone has the parameters that were given; the others stay those of its rules and of the table."""
+        """A clone has the parameters that were given; the others keep their defaults."""
         copy: Ranker = super().__sklearn_clone__()
         for name in table():
             if name not in self.__dict__:
@@ -225,9 +225,9 @@ class Ranker(BaseEstimator):
         X: Features,
         y: Vector,
         *,
+        sample_weight: Vector | None = None,
         qid: Vector | None = None,
         group: Vector | None = None,
-        sample_weight: Vector | None = None,
     ) -> float:
         """Mean of `metric` over the queries (NDCG@10 by default), by the conventions of `ranksieve.evaluate`.
 

@@ -72,7 +72,7 @@ def query_lists(
         run_lengths = np.asarray([len(labels)] if group is None else group, dtype=OFFSET)
         run_ids = np.arange(len(run_lengths))
     lists = lists_from_runs(labels, run_ids, run_lengths)
-    return lists.labels, scores if lists.order is None else scores[lists.order], lists.offsets
+    return lists.labels, lists.ordered(scores), lists.offsets
 
 
 def _function(

@@ -37,12 +37,10 @@ def retriever(index: Index, depth: int = 1000, *, stage: Any = None, encode: Any
 
     Examples
     --------
-    >>> import tempfile
     >>> import ranksieve as rs
     >>> corpus = [{"id": f"d{n}", "text": "red " * n + "wine " * (9 - n)} for n in range(9)]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     index = rs.Index.build(corpus, f"{folder}/index")
-    ...     found = rs.pyterrier.retriever(index, depth=2).search("red")
+    >>> index = rs.Index.build(corpus, "wine.index", replace=True)
+    >>> found = rs.pyterrier.retriever(index, depth=2).search("red")
     >>> found["docno"].tolist(), found["rank"].tolist()
     (['d8', 'd7'], [0, 1])
     """
@@ -58,16 +56,13 @@ def reranker(pipeline: Pipeline) -> Any:
 
     Examples
     --------
-    >>> import tempfile
     >>> import ranksieve as rs
     >>> corpus = [{"id": f"d{n}", "text": "red " * n + "wine " * (9 - n)} for n in range(9)]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     index = rs.Index.build(corpus, f"{folder}/index")
-    ...     data = rs.retrieval.extract_features(index, {"a": "red"}, judgements={"a": {"d7": 1}})
-    ...     pipeline = rs.Pipeline(index, rs.train(data, trees=5, leaves=4, min_docs=1))
-    ...     pipe = rs.pyterrier.retriever(index) >> rs.pyterrier.reranker(pipeline)
-    ...     found = pipe.search("red")
-    >>> found["docno"][0]
+    >>> index = rs.Index.build(corpus, "wine.index", replace=True)
+    >>> data = rs.retrieval.extract_features(index, {"a": "red"}, judgements={"a": {"d7": 1}})
+    >>> pipeline = rs.Pipeline(index, rs.train(data, trees=5, leaves=4, min_docs=1))
+    >>> pipe = rs.pyterrier.retriever(index) >> rs.pyterrier.reranker(pipeline)
+    >>> pipe.search("red")["docno"][0]
     'd7'
     """
     return _classes().Retriever(lambda topics: Run.from_frame(pipeline.transform(topics)))
@@ -94,13 +89,11 @@ def features(
 
     Examples
     --------
-    >>> import tempfile
     >>> import ranksieve as rs
     >>> corpus = [{"id": f"d{n}", "text": "red " * n + "wine " * (9 - n)} for n in range(9)]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     index = rs.Index.build(corpus, f"{folder}/index")
-    ...     pipe = rs.pyterrier.retriever(index) >> rs.pyterrier.features(index, ["tf_sum.text"])
-    ...     found = pipe.search("red")
+    >>> index = rs.Index.build(corpus, "wine.index", replace=True)
+    >>> pipe = rs.pyterrier.retriever(index) >> rs.pyterrier.features(index, ["tf_sum.text"])
+    >>> found = pipe.search("red")
     >>> found["docno"][0], found["features"][0].tolist()
     ('d8', [8.0])
     """
@@ -128,19 +121,16 @@ def ranker(model: Any = None, *, feature_names: Sequence[str] | None = None, **p
 
     Examples
     --------
-    >>> import tempfile
     >>> import pandas as pd
     >>> import ranksieve as rs
     >>> topics = pd.DataFrame({"qid": ["1"], "query": ["red"]})
     >>> qrels = pd.DataFrame({"qid": ["1"], "docno": ["d7"], "label": [1]})
     >>> corpus = [{"id": f"d{n}", "text": "red " * n + "wine " * (9 - n)} for n in range(9)]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     index = rs.Index.build(corpus, f"{folder}/index")
-    ...     ranker = rs.pyterrier.ranker(trees=5, leaves=4, min_docs=1)
-    ...     pipe = rs.pyterrier.retriever(index) >> rs.pyterrier.features(index) >> ranker
-    ...     pipe.fit(topics, qrels, topics, qrels)
-    ...     found = pipe(topics)
-    >>> found["docno"][0]
+    >>> index = rs.Index.build(corpus, "wine.index", replace=True)
+    >>> ranker = rs.pyterrier.ranker(trees=5, leaves=4, min_docs=1)
+    >>> pipe = rs.pyterrier.retriever(index) >> rs.pyterrier.features(index) >> ranker
+    >>> pipe.fit(topics, qrels, topics, qrels)
+    >>> pipe(topics)["docno"][0]
     'd7'
     """
     return _classes().Ranker(model, feature_names, params)

@@ -193,6 +193,8 @@ def test_what_cannot_be_pruned_is_refused(forest, data, tmp_path):
         rs.prune(forest, data, judge_on="train", rate=0.05)
     with pytest.raises(ParameterError, match=r"strategy is 'lsat'; did you mean 'last'\? known: last, low-weights"):
         rs.prune(forest, data, judge_on="train", rate=0.5, strategy="lsat")
+    with pytest.raises(ParameterError, match="reweight has no option 'fallback'"):
+        rs.pruning.reweight(forest, data, judge_on="train", fallback=False)
     with pytest.raises(ParameterError, match="prune has no option 'sample'"):
         rs.prune(forest, data, judge_on="train", rate=0.5, sample=3)
     with pytest.raises(ParameterError, match=r"window is 0.0; expected a number above 0"):

@@ -109,7 +109,7 @@ def test_rows_of_mixed_queries_keep_their_scores(data, two):
 def test_bad_combinations(data, two):
     with pytest.raises(ParameterError, match="smaller one first"):
         rs.combine(*two, data, range=(1, 0))
-    with pytest.raises(ParameterError, match="two numbers"):
+    with pytest.raises(ParameterError, match="two finite numbers"):
         rs.combine(*two, data, range=3)
     with pytest.raises(ParameterError, match="convex, additive"):
         rs.combine(*two, data, form="concave")

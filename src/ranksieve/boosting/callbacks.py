@@ -161,17 +161,14 @@ class ValidationSet:
     def per_query(self, trees: Sequence[Tree], metric: Metric, highest: float = 0.0) -> np.ndarray:
         """The metric of every query under a forest that has grown since the last time.
 
-        `highest` is the highest label of the set that these queries are a part of: ERR depends on it. If they lack it,
-        one more query has it.
+        `highest` is the highest label of the whole set, if these queries are a part of it: ERR depends on it.
         """
         for tree in trees[self.scores.n_trees :]:
             self.scores.add(tree)
         lists = self.data.lists
         scores = self._top_scores(metric.k) if metric.k is not None and metric.depends_on_top_k else self.scores.all()
-        if lists.labels.max() >= highest:
-            return metric.per_query(lists.labels, scores, lists.offsets)
-        labels, offsets = np.append(lists.labels, LABEL(highest)), np.append(lists.offsets, lists.n_docs + 1)
-        return metric.per_query(labels, np.append(scores, 0.0), offsets)[:-1]
+        metric = metric.with_highest(max(highest, float(lists.stored_labels.max())))
+        return metric.per_query(lists.labels, scores, lists.offsets)
 
     def _top_scores(self, k: int) -> np.ndarray:
         """Scores of each query's k best documents, the others below them: all that a metric at k can see."""

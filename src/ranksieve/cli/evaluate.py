@@ -234,7 +234,7 @@ def cv(context: typer.Context, given: CrossValidationArguments) -> None:
 
     display = {"quiet": given.quiet, "flags": True}
     result = cross_validate(job, given.folds, wanted, jobs=given.jobs, display=display, on_fold=save)
-    header, *rows = result.cells()
+    header, *rows = result.table().cells()
     show_table(header, rows)
     for line in result.conventions:
         show_line(line)

@@ -51,6 +51,10 @@ class Lists:
     def sizes(self) -> np.ndarray:
         return np.diff(self.offsets)
 
+    def ordered(self, values: np.ndarray) -> np.ndarray:
+        """Values of the user's rows in the order of the lists' rows."""
+        return values if self.order is None else values[self.order]
+
     @property
     def query_weights(self) -> np.ndarray | None:
         """Weight of each query: the mean weight of its documents, as in LightGBM."""

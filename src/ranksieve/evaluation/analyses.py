@@ -76,7 +76,7 @@ def smallest_shares(
     Returns
     -------
     list
-        One share for each target; None where no share reaches it.
+        One share for each target; None if no share reaches it.
 
     Examples
     --------

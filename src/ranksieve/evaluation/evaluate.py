@@ -35,15 +35,19 @@ class ResultTable(list[dict[str, Any]]):
     second  0.5000
     """
 
+    def cells(self) -> list[list[str]]:
+        """The table as text, with its header."""
+        columns = list(self[0]) if self else [""]
+        return [columns, *([_cell(row[column]) for column in columns] for row in self)]
+
     def __str__(self) -> str:
-        columns = list(self[0]) if self else []
-        return aligned([columns, *([_cell(row[column]) for column in columns] for row in self)])
+        return aligned(self.cells())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        columns = list(self[0]) if self else [""]
-        return html_table(([_cell(row[column]) for column in columns] for row in self), header=columns)
+        header, *rows = self.cells()
+        return html_table(rows, header=header)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,7 +153,12 @@ def aligned(rows: list[list[str]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    return str(value) if not isinstance(value, float) else "" if np.isnan(value) else f"{value:.4f}"
+    """Text of a number, of the two ends of an interval, or of a name; empty for None and NaN."""
+    if isinstance(value, tuple):
+        return "[{:.4f}, {:.4f}]".format(*value)
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:.4f}"
+    return "" if value is None else str(value)
 
 
 def evaluate(
@@ -164,21 +173,21 @@ def evaluate(
     Parameters
     ----------
     scores
-        Scores of the documents in the row order the data was given in; or a model, that is anything with a
-        `predict(data)` returning such scores, or a fitted model of LightGBM, XGBoost, CatBoost or trees of
-        scikit-learn; or a mapping from names to either, or a list of models.
+        One score per document, in the row order of the given data. Or a model: anything whose `predict(data)` returns
+        such scores, or a fitted model of LightGBM, XGBoost, CatBoost or trees of scikit-learn. Or a mapping from names
+        to scores or models, or a list of models.
     data
-        The data set; its `Lists` will do for scores.
+        The data set. For scores its `Lists` are enough.
     metrics
         Names as `parse_metric` reads them, or `Metric`s with their own conventions.
     weighted
-        Let means count every query by the mean weight of its documents; values per query do not change.
+        Weight each query by the mean weight of its documents in means. Values per query do not change.
 
     Returns
     -------
     Evaluation
-        One number per system, metric and query. Printed, it is a table of means with p-values against the first
-        system. A single system is named `scores` or `model`, those of a list `model 1`, `model 2`, ….
+        One number per system, metric and query. It prints as a table of means with p-values against the first system.
+        A single system is named `scores` or `model`; the models of a list are named `model 1`, `model 2`, ….
 
     Examples
     --------
@@ -280,4 +289,4 @@ def list_scores(name: str, system: Any, data: Dataset | Lists, lists: Lists) -> 
         raise DataError(
             f"{name!r} has scores of shape {scores.shape} for {lists.n_docs} documents; give one per document"
         )
-    return scores if lists.order is None else scores[lists.order]
+    return lists.ordered(scores)

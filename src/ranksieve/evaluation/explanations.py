@@ -50,7 +50,7 @@ class Difference:
 
 
 def value_text(value: float | str) -> str:
-    """The value of a feature as text: a number, the name of a category, or a dash where it is missing.
+    """The value of a feature as text: a number, the name of a category, or a dash if it is missing.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class Explanation:
         return np.argsort(-self.scores, kind="stable")
 
     def document(self, name: str | int) -> int:
-        """A document's number, from 0, by its id; or by its row among the query's, from 1, where no id is that text."""
+        """The number of a document, from 0. `name` is its id, or its row in the query from 1 if no id is that text."""
         text = str(name)
         if text in self.documents:
             return self.documents.index(text)
@@ -120,7 +120,7 @@ class Explanation:
         return sorted(found, key=lambda item: -abs(item.difference))
 
     def value(self, document: int, feature: int) -> float | str:
-        """A document's value of a feature, both by number; a category by its name, where it has one."""
+        """The value of a feature in a document, both given by number. A category is its name, if it has one."""
         number, names = float(self.features[document, feature]), self.model.categories.get(self.feature_names[feature])
         return str(names[int(number)]) if names and 0 <= number < len(names) else number
 
@@ -211,7 +211,7 @@ def query_number(query_ids: Iterable[Any], query: Any, source: str) -> int:
 
 
 def _names(doc_ids: np.ndarray | None, n_docs: int) -> tuple[str, ...]:
-    """Ids of the documents; their positions in the list where the data has no ids."""
+    """Ids of the documents, or their positions in the list if the data has no ids."""
     if doc_ids is None:
         return tuple(f"document {place}" for place in range(1, n_docs + 1))
     return tuple(f"document {place}" if name in (None, "") else str(name) for place, name in enumerate(doc_ids, 1))

@@ -55,17 +55,17 @@ class Definition:
 
     @property
     def is_graded(self) -> bool:
-        """True where the metric reads `Metric.gain`."""
+        """True if the metric reads `Metric.gain`."""
         return self.gain is graded
 
     @property
     def is_sum(self) -> bool:
-        """True where the metric is the sum that the table describes."""
+        """True if the metric is the sum that the table describes."""
         return self.measure is None
 
     @property
     def mean_ties(self) -> bool:
-        """True where the expectation over tied orders is known."""
+        """True if the expectation over tied orders is known."""
         return self.function is None
 
 

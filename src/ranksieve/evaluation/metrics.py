@@ -15,7 +15,21 @@ import numpy as np
 from ranksieve.dtypes import LABEL, OFFSET, SCORE
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.evaluation.metric_names import IR_NAMES, UserMetric, known_metric, own_name, read_name
-from ranksieve.evaluation.metric_table import METRICS, graded, label_counts, measure, positive, stop_chances
+from ranksieve.evaluation.metric_table import (
+    METRICS,
+    Ranking,
+    count_positives,
+    counts_of,
+    divide,
+    graded,
+    label_counts,
+    measure,
+    norms,
+    positive,
+    rank_weights,
+    stop_chances,
+    sums_of,
+)
 from ranksieve.params import Params
 from ranksieve.text_formats import AUTO, read_gains
 
@@ -63,7 +77,7 @@ class Metric:
         `ndcg`, `dcg`, `map`, `mrr`, `p`, `recall`, `err`, `rbp`; `avg-ndcg` and `avg-p`, the means of NDCG and P over
         the cut-offs 1 to k; or a name given to `register_metric`.
     k
-        The cut-off; None measures the whole list. P@k divides by k also where a list is shorter, and MAP@k by all
+        The cut-off; None measures the whole list. P@k divides by k even if a list is shorter, and MAP@k by all
         positives of the query, as trec_eval and ir-measures do.
     gain
         `"exp"` (2^label - 1), `"linear"` (the label), or a table with the gain of each grade. Read by `ndcg`, `dcg`
@@ -142,11 +156,11 @@ class Metric:
 
     @property
     def depends_on_top_k(self) -> bool:
-        """True where the value depends on the k best-scored documents only, not on the order below them."""
+        """True if the value depends on the k best-scored documents only, not on the order below them."""
         return self.k is not None and self.ties == "order" and known_metric(self.name).mean_ties
 
     def with_highest(self, label: float) -> Metric:
-        """The metric of lists that are part of a set whose highest label is this one; ERR depends on it."""
+        """The metric for a part of a data set. ERR depends on `label`, the highest label of the whole set."""
         depends = known_metric(self.name).gain is stop_chances and self.highest is None
         return replace(self, highest=max(1.0, label)) if depends else self
 
@@ -160,7 +174,7 @@ class Metric:
         return self.finished(measure(self, labels, scores, offsets), labels, offsets)
 
     def finished(self, values: np.ndarray, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        """The values with those of queries that have no positives, or one label, as the options say; in place."""
+        """Apply the options `empty` and `one_label` to values per query, in place."""
         if self.empty != "skip":
             values[np.isnan(values)] = float(self.empty)
         if self.one_label == "skip":
@@ -232,6 +246,39 @@ def parse_metric(text: str | Metric | UserMetric, **options: Any) -> Metric:
     return Metric(name, **{**defaults, **written, **options})
 
 
+class RankedMetric:
+    """The metric of every query, given its best documents; what does not depend on the ranking is computed once.
+
+    Examples
+    --------
+    >>> labels, offsets = np.array([2, 0, 1, 0, 1], np.float32), np.array([0, 3, 5])
+    >>> ranked = RankedMetric(parse_metric("ndcg@2"), labels, offsets)
+    >>> ranked.per_query(np.array([1, 2, 4, 3])).round(4).tolist()  # two documents of each query, best first
+    [0.1738, 1.0]
+    """
+
+    @staticmethod
+    def can_measure(metric: Metric) -> bool:
+        """Whether the metric is a sum over the k best documents, with ties in their order."""
+        return metric.k is not None and metric.depends_on_top_k and METRICS[metric.name].is_sum
+
+    def __init__(self, metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> None:
+        gain = METRICS[metric.name].gain
+        assert gain is not None
+        self._metric, self._labels, self._gain = metric, labels, gain(metric, labels)
+        self.starts = np.concatenate([[0], np.cumsum(counts_of(metric, offsets))]).astype(np.int64)
+        self._ends = np.arange(1, self.starts[-1] + 1) - np.repeat(self.starts[:-1], np.diff(self.starts))
+        self._weights, self._norms = rank_weights(metric, offsets), norms(metric, labels, offsets)
+        self._norms[count_positives(metric, labels, offsets) == 0] = 0.0
+        self._offsets = offsets
+
+    def per_query(self, rows: np.ndarray) -> np.ndarray:
+        """One number per query, whose best documents are `rows[starts[q]:starts[q + 1]]`."""
+        ranking = Ranking(self._gain(self._labels[rows]), self.starts, self._ends)
+        values = divide(sums_of(self._metric, ranking, self._weights), self._norms)
+        return self._metric.finished(values, self._labels, self._offsets)
+
+
 def metric_of(params: Params) -> Metric:
     """The metric that training watches, with the gains that training uses.
 
@@ -271,7 +318,7 @@ def mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
 
 
 def checked_lists(labels: Any, scores: Any, offsets: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The three arrays in their dtypes; an error where they do not fit each other."""
+    """The three arrays in their dtypes; an error if they do not fit each other."""
     with np.errstate(over="ignore"):  # a label beyond float32 is infinite, and refused below
         labels = np.ascontiguousarray(labels, dtype=LABEL)
     scores = np.ascontiguousarray(scores, dtype=SCORE)

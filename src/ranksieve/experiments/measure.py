@@ -78,9 +78,7 @@ def _staged(cell: Cell, forest: Forest, loaded: Loaded, metric: str) -> dict[str
 
 
 def docs_per_tree(cell: Cell, counter: SelectionCounter | None, n_trees: int, n_docs: int) -> float | None:
-    """How many documents a tree is trained on, on average; None for interpolations and pruned forests, which are not
-    trained, and for forests that draw or select rows without counting them.
-    """
+    """Mean number of documents that a tree is trained on; None if nothing is trained or rows are not counted."""
     if cell.interpolated or cell.prune is not None:
         return None
     if counter is not None:
@@ -92,12 +90,7 @@ def docs_per_tree(cell: Cell, counter: SelectionCounter | None, n_trees: int, n_
 def measure(cell: Cell, model: Any, test: Part) -> tuple[dict[str, dict[str, float]], pa.Table, np.ndarray]:
     """Means by metric and stage, per-query values, and the final scores."""
     lists = test.binned.lists
-    positives = np.add.reduceat(lists.labels > 0, lists.offsets[:-1])
-    columns: dict[str, Any] = {
-        "query": [str(q) for q in lists.query_ids],
-        "n_docs": lists.sizes,
-        "n_positives": positives,
-    }
+    columns = list_columns(lists)
     means: dict[str, dict[str, float]] = {metric: {} for metric in cell.metrics}
     scores = np.empty(0)
     for stage, scores in (_by_bins if cell.on_bins else _by_values)(cell, model, test):
@@ -107,6 +100,12 @@ def measure(cell: Cell, model: Any, test: Part) -> tuple[dict[str, dict[str, flo
             columns[name] = values
             means[metric]["full" if stage is None else str(stage)] = mean(values)
     return means, pa.table(columns), scores.copy()
+
+
+def list_columns(lists: Lists) -> dict[str, Any]:
+    """The name of each query, and its numbers of documents and positives."""
+    positives = np.add.reduceat(lists.labels > 0, lists.offsets[:-1])
+    return {"query": [str(q) for q in lists.query_ids], "n_docs": lists.sizes, "n_positives": positives}
 
 
 Staged = Iterator[tuple[int | None, np.ndarray]]  # a number of trees (None: all) and their scores
@@ -128,7 +127,7 @@ def _by_values(cell: Cell, model: Any, test: Part) -> Staged:
 
 
 def first_trees(model: Any, stage: int) -> Any:
-    """A ranker with its first `stage` trees: those of whole rounds, and after all trees of a base model."""
+    """A ranker with its first `stage` trees: trees of whole rounds, not counting the trees of a base model."""
     if isinstance(model, Grades):
         return model.first(stage // model.n_outputs)
     if isinstance(model, Forest):
@@ -140,7 +139,7 @@ def first_trees(model: Any, stage: int) -> Any:
 
 
 def base_trees(model: Any) -> int:
-    """The number of a forest's first trees that are those of the model boosting started from."""
+    """The number of trees of the model that boosting started from."""
     return int(model.info.get("init", {}).get("trees", 0)) if isinstance(model, Forest) else 0
 
 
@@ -165,9 +164,7 @@ def documents(test: Part, scores: np.ndarray) -> pa.Table:
 
 
 def selected(train: Part, counter: SelectionCounter) -> pa.Table:
-    """How often each negative was selected, by its query's number and its first-stage rank, without those that never
-    were.
-    """
+    """How often each selected negative was selected, with the number of its query and its first-stage rank."""
     lists = train.binned.lists
     ranks = np.arange(lists.n_docs) - np.repeat(lists.offsets[:-1], lists.sizes) + 1
     if train.first_stage is not None:

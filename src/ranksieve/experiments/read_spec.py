@@ -16,9 +16,8 @@ from ranksieve.errors import ParameterError, RanksieveError, did_you_mean, param
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments import run_options
 from ranksieve.experiments.data_sets import DataSpec
-from ranksieve.experiments.figure_kinds import FIGURES
 from ranksieve.experiments.run_options import RunTable, grid_choices
-from ranksieve.experiments.spec import Cell, Spec, strategy_names
+from ranksieve.experiments.spec import FIGURES, Cell, Spec, strategy_names
 from ranksieve.parameter_table import COMMON, file_parameters, flag
 from ranksieve.parameter_table import table as parameter_table
 from ranksieve.params import Params
@@ -263,9 +262,7 @@ class _SpecReader:
         return params
 
     def _used(self, place: Place, params: dict[str, Any], run: RunTable, own: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters that some choice of the run's grid uses. One of the run's own that is not used is an error;
-        one of every run is left to the runs that use it.
-        """
+        """The parameters that some choice of the run's grid uses; an error if it does not use one of its own."""
         for key, value in params.items():
             if value == []:
                 raise self._file.error(self._where(place, key, own), f"{key} is []; expected at least one value")

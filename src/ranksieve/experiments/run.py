@@ -45,11 +45,11 @@ def run_experiment(
     spec : Spec
         As `load_spec` reads it. Selections of your own, `file.py:function`, are run now.
     out : folder
-        Made if it does not exist. Interrupted at any moment, it holds every finished cell, and the same call
-        continues with the others.
+        Made if it does not exist. It always holds every finished cell; after an interruption, the same call runs the
+        others.
     jobs : int
-        Cells at a time, one thread each; 0 is one per core, 1 runs them in this process, one after the other, on all
-        cores. An experiment that measures times (`timed = true`) always runs one.
+        Cells to run at the same time, in processes of one thread each; 0 is one per core. 1 runs them in this process,
+        one after the other, on all cores. An experiment that measures times (`timed = true`) always runs one.
     tune : int
         Number of trials to search each run's parameters (the specification's table `tune`) on validation lists before
         the best is run; needs Optuna. A run's own grid is searched too. Runs that use none of the parameters run as
@@ -57,8 +57,8 @@ def run_experiment(
     on_cell : function
         Called after each cell with the cell, and how many of how many are done.
     callback_for : function
-        Gives for a cell a context around its training whose value is a training callback; only for cells that run in
-        this process.
+        Takes a cell and returns a context manager around its training, whose value is a training callback. Only for
+        cells that run in this process.
 
     Examples
     --------

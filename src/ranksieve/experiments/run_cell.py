@@ -52,7 +52,7 @@ class Trained:
 
     @property
     def trees_per_round(self) -> int:
-        """More than one where every grade has its own trees; 0 for models without trees."""
+        """More than one if every grade has its own trees; 0 for models without trees."""
         return getattr(self.model, "n_outputs", 1) if getattr(self.model, "n_trees", 0) else 0
 
 
@@ -105,7 +105,7 @@ def _trained(cell: Cell, out: Path, data: CellData, threads: int, callback_for: 
 
 
 def _tables(cell: Cell, trained: Trained) -> dict[str, pa.Table]:
-    """The curve, and, where the cell records them, selections and the leaves that negatives share."""
+    """The curve, and selections and shared leaves if the cell records them."""
     trees = max(trained.trees_per_round, 1) * np.arange(1, trained.n_rounds + 1)
     steps = {"step": trained.model.info["steps"]} if "steps" in trained.model.info else {}
     tables = {"curve": pa.table({"trees": trees, **trained.history, "seconds": trained.stopwatch.seconds, **steps})}
@@ -146,7 +146,7 @@ def _facts(cell: Cell, trained: Trained) -> dict[str, Any]:
 
 
 def _validation_value(cell: Cell, trained: Trained) -> float | None:
-    """The validation metric of the model: of its last tree where all trees are kept."""
+    """The validation metric of the model; after the last tree if all trees are kept."""
     info = trained.model.info
     keeps_all = cell.grows_trees and not cell.in_rounds and not cell.params.early_stopping
     if keeps_all:
@@ -176,16 +176,7 @@ def _store_lists(cell: Cell, out: Path, loaded: Loaded) -> None:
         lists = getattr(loaded, name).binned.lists
         path = folder / f"{cell.data.title} {name}.parquet"
         with atomic_path(path) as temporary:
-            pq.write_table(
-                pa.table(
-                    {
-                        "query": [str(q) for q in lists.query_ids],
-                        "n_docs": lists.sizes,
-                        "n_positives": np.add.reduceat(lists.labels > 0, lists.offsets[:-1]),
-                    }
-                ),
-                temporary,
-            )
+            pq.write_table(pa.table(measure.list_columns(lists)), temporary)
 
 
 def _store(folder: Path, key: str, facts: dict[str, Any], model: Model, tables: dict[str, pa.Table]) -> None:

@@ -95,8 +95,9 @@ def check_sample(sample: Mapping[str, Any], data: DataSpec) -> None:
 
 
 def prune_table(run: RunTable, others: Sequence[str]) -> dict[str, Any] | None:
-    """The run whose model is pruned, how many of its first trees, one number or several, and the lists that trees are
-    judged on; `others` are parameters that the run sets itself.
+    """The table `prune` of a run: `model`, the run to prune; `first`, numbers of its first trees; and `judge-on`.
+
+    `others` are the training parameters in the table of the run.
     """
     if run.prune is None:
         return None

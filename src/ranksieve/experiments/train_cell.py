@@ -16,8 +16,7 @@ from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.data.dataset import Dataset
-from ranksieve.evaluation.evaluate import evaluate
-from ranksieve.evaluation.metrics import metric_of, parse_metric
+from ranksieve.evaluation.metrics import metric_of
 from ranksieve.experiments.data_sets import BACKGROUND, Loaded, Part, load, load_values
 from ranksieve.experiments.run_options import sample_rule
 from ranksieve.experiments.spec import Cell
@@ -25,6 +24,7 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model
 from ranksieve.models.load import load as load_model
 from ranksieve.pruning.prune import prune, reweight
+from ranksieve.rankers.inputs import measured
 from ranksieve.rankers.interpolation import interpolate
 from ranksieve.rankers.train import parse_params, run
 
@@ -54,7 +54,7 @@ class CellData:
         return self.train.binned if name == "train" else getattr(self.loaded, name).binned
 
     def values(self, name: str) -> Dataset:
-        """The same with feature values; `train` are the background lists where the cell trains on them."""
+        """The same with feature values; `train` is the background data if the cell trains on it."""
         values = load_values(self.cell.data)
         if name == "train" and self.cell.background:
             return values[BACKGROUND]
@@ -108,8 +108,7 @@ def scores_on_bins(forest: Forest, data: Binned) -> np.ndarray:
 
 def scores_on_values(model: Model, data: Dataset) -> np.ndarray:
     """Scores of documents in the order of their lists."""
-    scores = model.predict(data)
-    return scores if data.lists.order is None else scores[data.lists.order]
+    return data.lists.ordered(model.predict(data))
 
 
 def read_model(out: Path, cell: Cell) -> Any:
@@ -147,19 +146,12 @@ def _finished(forest: Forest, story: str | None = None) -> Forest:
 
 def interpolated(cell: Cell, models: Sequence[Any], sets: Mapping[str, Dataset]) -> Any:
     """The models' sum with the weights that are best on validation lists, and its metric on all sets."""
-    model = interpolate(models, sets["valid"], cell.params.metric).model(models)
-    metric = str(parse_metric(cell.params.metric))
-    history = {
-        name: {metric: [evaluate(model, data, metric, weighted=data.lists.weights is not None).mean()]}
-        for name, data in sets.items()
-    }
-    return replace(model, info={**model.info, "history": history, "best_score": history["valid"][metric][0]})
+    model = interpolate(models, sets["valid"], metric_of(cell.params)).model(models)
+    return replace(model, info={**model.info, **measured(cell.params, model, list(sets.items()))})
 
 
 def _pruned(cell: Cell, out: Path, data: CellData, options: TrainOptions) -> Forest:
-    """The first trees of another cell's forest without the share `rate` of them, re-weighted; less than one tree is
-    none.
-    """
+    """Prune the first trees of another cell's forest. Only re-weight them if `rate` is less than one tree."""
     assert cell.prune is not None and cell.model_cell is not None
     forest: Forest = read_model(out, cell.model_cell)
     forest = forest.first(cell.prune.get("first", forest.n_trees))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.clicks.propensity import Propensities
 from ranksieve.errors import ParameterError
-from ranksieve.plots.style import add_legend, label_axes, lines_for
+from ranksieve.plots.style import label_axes, lines_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,8 +45,7 @@ def position_biases(biases: Mapping[str, Any], *, baseline: str | None = None, a
         ax.plot(np.arange(1, len(values) + 1), values, marker="o", markersize=3, label=name, **styles[name])
     ax.set_yscale("log")
     ax.set_xticks(np.arange(1, longest + 1, max(1, longest // 10)))
-    label_axes(ax, x="rank", y="examination, relative to the first rank")
-    add_legend(ax, biases)
+    label_axes(ax, x="rank", y="examination, relative to the first rank", legend=biases)
     return ax
 
 

@@ -12,7 +12,6 @@ from ranksieve.evaluation.analyses import SizeBuckets
 from ranksieve.plots.style import (
     BASELINE,
     COLOURS,
-    add_legend,
     axes_for,
     label_axes,
     line_styles,
@@ -69,9 +68,8 @@ def learning_curves(
         trees, values = given if isinstance(given, tuple) else (None, _values(name, given, metric, set_name))
         places = np.arange(1, len(values) + 1) if trees is None else trees
         ax.plot(places, values, label=name, linewidth=1.6, **styles[name])
-    label_axes(ax, x="trees", y=metric)
+    label_axes(ax, x="trees", y=metric, legend=curves)
     ax.set_xlim(left=0)
-    add_legend(ax, curves)
     return ax
 
 
@@ -122,8 +120,7 @@ def share_curves(
     if full is not None:
         ax.axhline(full, color="#444444", linestyle=(0, (3, 1.5)), linewidth=1.2, label="full training set", zorder=1.5)
     log_axis(ax, lambda share: f"{100 * share:g}%")
-    label_axes(ax, x="share of the training set", y=metric)
-    add_legend(ax, [*curves, "full training set"])
+    label_axes(ax, x="share of the training set", y=metric, legend=[*curves, "full training set"])
     return ax
 
 
@@ -171,8 +168,7 @@ def time_against_quality(
             text = name if marks is None else marks[name]
             ax.annotate(text, points[name], textcoords="offset points", xytext=(5, 4), fontsize="x-small", color="0.25")
     log_axis(ax, lambda seconds: f"{seconds:g}")
-    label_axes(ax, x=time, y=metric)
-    add_legend(ax, kinds)
+    label_axes(ax, x=time, y=metric, legend=kinds)
     return ax
 
 
@@ -266,9 +262,8 @@ def tree_steps(models: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
         steps = _steps(name, given)
         line = {**styles[name], "linewidth": 0.6, "alpha": 0.8}
         ax.plot(np.arange(1, len(steps) + 1), steps, marker="o", markersize=2.2, label=name, **line)
-    label_axes(ax, x="trees", y="step α")
+    label_axes(ax, x="trees", y="step α", legend=models)
     ax.set_xlim(left=0)
-    add_legend(ax, models)
     return ax
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.errors import ParameterError, param
 from ranksieve.forest.forest import forest_of
-from ranksieve.plots.style import BASELINE, COLOURS, add_legend, axes_for, label_axes, panels_for
+from ranksieve.plots.style import BASELINE, COLOURS, axes_for, label_axes, panels_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -169,8 +169,7 @@ def phase_costs(models: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
                 ax.text(left[place] + widths[place] / 2, place, f"{share:.0%}", ha="center", va="center",
                         fontsize="x-small", color="white")  # fmt: skip
         left += widths
-    label_axes(ax, x="seconds", y="")
-    add_legend(ax, list(PHASES))
+    label_axes(ax, x="seconds", y="", legend=list(PHASES))
     return ax
 
 

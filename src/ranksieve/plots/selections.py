@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve.errors import ParameterError
-from ranksieve.plots.style import add_legend, axes_for, label_axes, lines_for
+from ranksieve.plots.style import axes_for, label_axes, lines_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,8 +77,7 @@ def rank_distribution(distributions: Mapping[str, Any], *, ax: Axes | None = Non
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_ylim(0, 1.02)
     ax.set_xlim(left=0)
-    label_axes(ax, x="first-stage rank", y="selections up to this rank")
-    add_legend(ax, distributions)
+    label_axes(ax, x="first-stage rank", y="selections up to this rank", legend=distributions)
     return ax
 
 
@@ -106,6 +105,5 @@ def shared_leaves(counts: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
         ax.plot(np.arange(len(pairs)) / n_trees, density, label=name, drawstyle="steps-mid", **styles[name])
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_ylim(bottom=0)
-    label_axes(ax, x="share of trees in which two negatives share a leaf", y="density of pairs")
-    add_legend(ax, counts)
+    label_axes(ax, x="share of trees in which two negatives share a leaf", y="density of pairs", legend=counts)
     return ax

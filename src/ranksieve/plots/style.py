@@ -81,8 +81,10 @@ def log_axis(ax: Axes, words: Callable[[float], str]) -> None:
     ax.xaxis.set_minor_formatter(NullFormatter())
 
 
-def label_axes(ax: Axes, *, x: str, y: str, title: str | None = None) -> None:
-    """Axis names, a light grid, no box."""
+def label_axes(
+    ax: Axes, *, x: str, y: str, title: str | None = None, legend: Mapping[str, Any] | Sequence[str] = ()
+) -> None:
+    """Axis names, a light grid, no box, and a legend: inside the axes for two or three names, beside them for more."""
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     if x in ("tree", "trees") and ax.get_xscale() == "linear":
@@ -94,11 +96,7 @@ def label_axes(ax: Axes, *, x: str, y: str, title: str | None = None) -> None:
     ax.grid(True, color="0.88", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
-
-
-def add_legend(ax: Axes, names: Mapping[str, Any] | Sequence[str]) -> None:
-    """A legend inside the axes for up to three names, beside them for more."""
-    if len(names) > 3:
+    if len(legend) > 3:
         ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))
-    elif len(names) > 1:
+    elif len(legend) > 1:
         ax.legend(frameon=False, fontsize="small")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -56,9 +57,7 @@ def refit(
     >>> curve == sorted(curve), curve[-1] > curve[0]
     (True, True)
     """
-    low, high = range
-    if not -np.inf < low < high < np.inf:
-        raise ParameterError(param("range"), f" is {range!r}; expected two finite numbers, the smaller one first")
+    low, high = checked_range(range)
     if low < 0 and is_monotone(forest.info):
         raise ParameterError(
             param("range"),
@@ -73,6 +72,17 @@ def refit(
     return replace(forest.reweighted(forest.weights * factors), info={**forest.info, "refit": made})
 
 
+def checked_range(given: Any) -> tuple[float, float]:
+    """The two ends of a range; an error if they are not finite numbers in ascending order."""
+    try:
+        low, high = (float(end) for end in given)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not -np.inf < low < high < np.inf:
+        raise ParameterError(param("range"), f" is {given!r}; expected two finite numbers, the smaller one first")
+    return low, high
+
+
 def _ascend(
     forest: Forest,
     data: Dataset,
@@ -83,12 +93,12 @@ def _ascend(
 ) -> tuple[np.ndarray, list[float]]:
     """Factors of the trees' weights, and the metric before the first change and after every tree."""
     factors = np.ones(forest.n_trees)
-    scores = _list_order(forest.predict(data), data)
+    scores = data.lists.ordered(forest.predict(data))
     values = [search.measure(scores)]
     for _ in range(rounds):
         before = values[-1]
         for tree in range(forest.n_trees):
-            direction = _list_order(forest.take([tree]).predict(data), data)
+            direction = data.lists.ordered(forest.take([tree]).predict(data))
             without = scores - factors[tree] * direction
             factor, value, _curve = best_step(search, without, direction, *bounds)
             better = value > values[-1] + ROUNDING
@@ -99,7 +109,3 @@ def _ascend(
         if values[-1] <= before:
             break
     return factors, values
-
-
-def _list_order(scores: np.ndarray, data: Dataset) -> np.ndarray:
-    return scores if data.lists.order is None else scores[data.lists.order]

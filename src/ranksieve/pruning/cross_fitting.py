@@ -97,7 +97,7 @@ def _first_trees(pruner: ForestPruner, n: int, value: float, first: dict[str, fl
 
 
 def cross_fit(pruner: ForestPruner, plan: PruningPlan) -> CrossFit | None:
-    """Pruning on each half of the lists, measured on the other half; None where there are fewer than two lists."""
+    """Pruning on each half of the lists, measured on the other half; None if there are fewer than two lists."""
     halves = _halves(pruner, plan.seed)
     if halves is None:
         return None

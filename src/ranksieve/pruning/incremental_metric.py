@@ -69,7 +69,7 @@ class IncrementalMetric:
 
 
 def incremental_metric(metric: Metric, lists: Lists, source: str) -> IncrementalMetric:
-    """The metric on lists; an error where it is undefined on all of them."""
+    """The metric on lists; an error if it is undefined on all of them."""
     values = metric.per_query(lists.labels, np.zeros(lists.n_docs), lists.offsets)
     counted = ~np.isnan(values)
     if not counted.any():

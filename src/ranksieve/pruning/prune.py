@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,8 +30,8 @@ FITTED = 0.1  # relative difference of training and validation lists from which 
 
 
 @dataclass(frozen=True)
-class PruningOptions:
-    """What `prune` and `reweight` have in common; `prune` explains the fields."""
+class ReweightingOptions:
+    """The options that `prune` and `reweight` share; `prune` describes them."""
 
     judge_on: str = "valid"
     metric: str | Metric = "ndcg@10"
@@ -39,6 +39,16 @@ class PruningOptions:
     missing: str | None = None
     threads: int = 0
     seed: int = 0
+
+
+@dataclass(frozen=True)
+class PruningOptions(ReweightingOptions):
+    """The options of `prune`."""
+
+    fallback: bool = True
+
+
+Options = TypeVar("Options", bound=ReweightingOptions)
 
 
 def prune(
@@ -49,51 +59,50 @@ def prune(
     valid: Any = None,
     strategy: str | Strategy = "quality-loss",
     reweight: bool = True,
-    fallback: bool = True,
     **options: Any,
 ) -> Forest:
     """Remove a share of a forest's trees, then re-weight the others.
 
-    Trees and weights are judged on the validation lists: those are kept that have the best metric there. The training
-    lists cannot show overfitting. Pruning on each half of the validation lists is measured on the other half
-    (cross-fitting). That value, `info["best_score"]`, is from lists that the trees and weights were not chosen on. The
-    number of rounds of re-weighting is the best by it. If truncating the forest to the same number of trees scores
-    higher by it, the truncated forest is returned, with a warning.
+    The trees and weights with the best metric on the validation lists are kept. The training lists cannot show
+    overfitting. Cross-fitting estimates the metric on unseen lists: pruning on each half of the validation lists is
+    measured on the other half. The estimate is `info["best_score"]`. It also gives the best number of re-weighting
+    rounds. If the first trees of the forest, as many as are kept, score higher, they are returned with a warning.
 
-    Interrupted with Ctrl-C once a phase has a result, it returns the best forest so far;
-    `info["pruning"]["interrupted"]` then names the phase.
+    Ctrl-C returns the best forest so far, once a phase has a result. `info["pruning"]["interrupted"]` is then the name
+    of the phase.
 
     Parameters
     ----------
     model : Forest or file name
         Any forest, also one trained elsewhere.
     train : Dataset, Binned or file name, optional
-        The training lists. The metric on them is reported. Trees are judged on them only with `judge_on="train"`, or
-        if there are no validation lists.
+        The training lists, for the report. Trees are judged on them only with `judge_on="train"`, or if there are no
+        validation lists.
     rate : float
         Share of the trees to remove, between 0 and 1.
     valid : Dataset, Binned or file name, optional
-        Lists that the forest was not trained on; a file is streamed.
+        Lists that the forest was not trained on. A file is streamed.
     strategy : str or function
         `quality-loss`, `quality-loss-once`, `random`, `skip`, `last`, `low-weights` or `score-loss`; or a function
         `(outputs, n, rng)` that returns the numbers of the n trees to remove, given as it is or as `file.py:function`.
     reweight : bool
-        Whether better weights are searched for the remaining trees.
+        Search better weights for the remaining trees.
     fallback : bool
-        Return the first trees where they are better. False compares strategies as they are, as experiments do.
+        Return the first trees if they score higher (the default). False always returns the pruned forest.
     judge_on : "valid" or "train"
-        The lists that trees and weights are judged on. With `"train"`, `valid` ends the re-weighting.
+        The lists that trees and weights are judged on. With `"train"`, re-weighting stops when the metric on `valid`
+        stops improving.
     metric : str or Metric
-        What trees and weights are judged by; NDCG@10.
+        What trees and weights are judged by; NDCG@10 by default.
     callbacks : functions of a `PruningRecord`
     missing : "zero" or "nan", optional
-        What a feature absent from a LETOR line is; as in the model's training where not given.
+        What a feature absent from a LETOR line means; by default as in the training of the model.
     threads : int
         0: all cores. The result does not depend on it.
     seed : int
         Seed of the random strategy and of the halves.
     **options
-        The parameters of the search of weights (samples, window, shrink, patience, rounds, as in `reweight`) and of the
+        The parameters of the weight search (samples, window, shrink, patience, rounds, as in `reweight`) and of the
         strategy (draws, of `random`).
 
     Examples
@@ -104,35 +113,35 @@ def prune(
     >>> smaller.n_trees
     4
     """
-    rule, search, chosen = _options(strategy, options)
+    rule, search, chosen = _options(strategy, options, PruningOptions)
     lists = _given(train, valid)
     forest = _loaded(model, lists)
-    if_worse = "warn" if fallback else "keep"
+    if_worse = "warn" if chosen.fallback else "keep"
     plan = PruningPlan(rule, n_removed(forest.n_trees, rate), search, reweight, chosen.seed, if_worse)
     name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
     with _pruner(forest, lists, chosen) as pruner:
-        if fallback:
+        if chosen.fallback:
             warn_if_fitted(pruner)
         return _finished(pruner, {"strategy": name, "rate": rate}, prune_forest(pruner, plan))
 
 
 def reweight(model: Forest | str | os.PathLike[str], train: Any = None, *, valid: Any = None, **options: Any) -> Forest:
-    """Search better weights for a forest's trees by line search; the metric that they are judged by never falls.
+    """Search better weights for a forest's trees by line search. The metric that they are judged by never falls.
 
     Parameters
     ----------
     model, train, valid, judge_on, metric, callbacks, missing, threads, seed
         As in `prune`.
     samples : int
-        Weights tried per tree, and points tried on the way to the best of all trees (σ); 20.
+        Weights tried per tree, then points tried between the current weights and the best ones (σ); 20 by default.
     window : float
-        How far from a tree's weight they reach, times the mean weight (ω); 2.
+        Largest distance of a tried weight from the tree's weight, in mean weights (ω); 2 by default.
     shrink : float
-        Factor of the window after every round (η); 0.95.
+        Factor of the window after each round (η); 0.95 by default.
     patience : int
-        Stop after this many rounds without a gain on lists that weights are not judged on; 10.
+        Stop after this many rounds without improvement on lists that weights are not judged on; 10 by default.
     rounds : int
-        Largest number of rounds; 100.
+        Largest number of rounds; 100 by default.
 
     Examples
     --------
@@ -142,7 +151,7 @@ def reweight(model: Forest | str | os.PathLike[str], train: Any = None, *, valid
     >>> rs.evaluate(better, valid).mean() >= rs.evaluate(model, valid).mean()
     True
     """
-    rule, search, chosen = _options("last", options)
+    rule, search, chosen = _options("last", options, ReweightingOptions)
     lists = _given(train, valid)
     forest = _loaded(model, lists)
     if forest.n_trees == 0:
@@ -159,7 +168,7 @@ def _given(train: Any, valid: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def _pruner(forest: Forest, lists: dict[str, Any], options: PruningOptions) -> Iterator[ForestPruner]:
+def _pruner(forest: Forest, lists: dict[str, Any], options: ReweightingOptions) -> Iterator[ForestPruner]:
     wanted, judge = parse_metric(options.metric), judge_of(options.judge_on, lists)
     reporter = Reporter(str(wanted), options.callbacks, judge)
     with using_threads(options.threads or os.cpu_count() or 1):
@@ -171,7 +180,7 @@ def _pruner(forest: Forest, lists: dict[str, Any], options: PruningOptions) -> I
 
 
 def judge_of(judge_on: str, lists: Collection[str]) -> str:
-    """The lists that trees are judged on; a warning where only training lists are given."""
+    """The lists that trees are judged on; a warning if only training lists are given."""
     if judge_on not in ("valid", "train"):
         raise ParameterError(param("judge_on"), f" is {judge_on!r}; expected 'valid' or 'train'")
     if judge_on == "train" and "train" not in lists:
@@ -183,7 +192,7 @@ def judge_of(judge_on: str, lists: Collection[str]) -> str:
 
 
 def only_training_lists() -> RanksieveWarning:
-    """The warning where there are no other lists to judge trees on."""
+    """The warning if there are no other lists to judge trees on."""
     return RanksieveWarning(
         "trees are judged on the training lists, which they were fitted to; give lists that they were not trained "
         "on as ",
@@ -192,7 +201,7 @@ def only_training_lists() -> RanksieveWarning:
 
 
 def warn_if_fitted(pruner: ForestPruner) -> None:
-    """Warn where trees are judged on lists that they fit much better than validation lists."""
+    """Warn if trees are judged on lists that they fit much better than validation lists."""
     before = pruner.before
     if pruner.judge == "train" and "valid" in before and before["train"] > (1 + FITTED) * before["valid"]:
         warnings.warn(
@@ -206,7 +215,7 @@ def warn_if_fitted(pruner: ForestPruner) -> None:
 
 
 def n_removed(n_trees: int, rate: float) -> int:
-    """The number of trees that a rate removes; an error where there is no such number."""
+    """The number of trees that a rate removes; an error if there is no such number."""
     if not isinstance(rate, int | float | np.number) or isinstance(rate, bool) or not 0 < rate < 1:
         raise ParameterError(param("rate"), f" is {rate!r}; expected the share of the trees to remove, between 0 and 1")
     if n_trees < 2:
@@ -219,20 +228,25 @@ def n_removed(n_trees: int, rate: float) -> int:
     return n
 
 
-def _options(strategy: str | Strategy, given: dict[str, Any]) -> tuple[Strategy, WeightSearch, PruningOptions]:
-    """The strategy and the search of weights, with their parameters; and the other options."""
+def _options(
+    strategy: str | Strategy, given: dict[str, Any], kind: type[Options]
+) -> tuple[Strategy, WeightSearch, Options]:
+    """The strategy and the weight search with their parameters, and the other options."""
     rule = find_strategy(strategy, **given)
-    search, own, others = parameters_of(WeightSearch), fields_of(rule), {one.name for one in fields(PruningOptions)}
+    search, own, others = parameters_of(WeightSearch), fields_of(rule), {one.name for one in fields(kind)}
     for name in (name for name in given if name not in {*search, *own, *others}):
         users = [one for one in STRATEGIES if name in parameters_of(STRATEGIES[one])]
         if not users:
-            raise ParameterError(f"prune has no option {name!r}; known: {', '.join([*search, *own, *sorted(others)])}")
+            function = "prune" if kind is PruningOptions else "reweight"
+            raise ParameterError(
+                f"{function} has no option {name!r}; known: {', '.join([*search, *own, *sorted(others)])}"
+            )
         raise ParameterError(
             param(name), " is not used by ", param("strategy", label(strategy)), f", only by {', '.join(users)}; leave "
             "it out",
         )  # fmt: skip
     chosen = WeightSearch(**{name: one.checked(given[name]) for name, one in search.items() if name in given})
-    return rule, chosen, PruningOptions(**{name: value for name, value in given.items() if name in others})
+    return rule, chosen, kind(**{name: value for name, value in given.items() if name in others})
 
 
 def _loaded(model: Forest | str | os.PathLike[str], lists: dict[str, Any]) -> Forest:

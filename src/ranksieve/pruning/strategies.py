@@ -180,7 +180,7 @@ def _lowest(values: np.ndarray, n: int) -> np.ndarray:
 
 
 def find_strategy(strategy: str | Strategy, **values: Any) -> Strategy:
-    """The strategy of a name (or `file.py:function`) with those of the values that are its parameters.
+    """The strategy of a name (or `file.py:function`), with its parameters from `values`; other values are ignored.
 
     A function or a finished strategy stays as it is.
 

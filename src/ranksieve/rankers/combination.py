@@ -17,6 +17,7 @@ from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.score_file import read_for_models
 from ranksieve.models.blend import Blend, blend
+from ranksieve.pruning.coordinate_ascent import checked_range
 
 RANGES = {"convex": (0.0, 1.0), "additive": (0.1, 5.0)}
 ALONE = {"convex": (0.0, 1.0), "additive": (0.0,)}  # α at which one of the two rankers has no weight
@@ -62,7 +63,7 @@ class Combination:
         return first * np.asarray(scores_a, dtype=np.float64) + second * np.asarray(scores_b, dtype=np.float64)
 
     def model(self, model_a: Any, model_b: Any, *, missing: str | None = None) -> Forest | Blend:
-        """The two rankers as one model; one forest where both are forests, and one of them alone where that is best.
+        """The two rankers as one model. It is one forest if both are forests, or one ranker if its weight is all.
 
         `missing` is how it reads absent features, by default as in training; give it where the rankers differ.
         """
@@ -165,7 +166,7 @@ def _best_combination(
     range: tuple[float, float] | None = None,
 ) -> Combination:
     check_choice("form", form, RANGES)
-    low, high = _checked_range(RANGES[form] if range is None else range)
+    low, high = checked_range(RANGES[form] if range is None else range)
     data = read_for_models(data, rankers)
     lists = data if isinstance(data, Lists) else data.lists
     a, b = (_finite(name, list_scores(name, given, data, lists)) for name, given in zip("ab", rankers, strict=True))
@@ -177,16 +178,6 @@ def _best_combination(
         if measured > value or (measured >= value - ROUNDING and alpha not in ALONE[form]):
             alpha, value = place, measured
     return Combination(alpha, value, curve, form, search.metric)
-
-
-def _checked_range(given: Any) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in given)
-    except (TypeError, ValueError):
-        raise ParameterError(param("range"), f" is {given!r}; expected two numbers, the smaller one first") from None
-    if not -np.inf < low < high < np.inf:
-        raise ParameterError(param("range"), f" is {given!r}; expected two finite numbers, the smaller one first")
-    return low, high
 
 
 def _finite(name: str, scores: np.ndarray) -> np.ndarray:

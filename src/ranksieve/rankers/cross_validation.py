@@ -13,13 +13,13 @@ from ranksieve.boosting.job import TrainingJob
 from ranksieve.data.read import read
 from ranksieve.data.splits import fold_queries
 from ranksieve.errors import ParameterError, param
-from ranksieve.evaluation.evaluate import Evaluation, ResultTable, aligned, evaluate, wanted_metrics
+from ranksieve.evaluation.evaluate import Evaluation, ResultTable, evaluate, wanted_metrics
 from ranksieve.evaluation.metrics import Metric, mean, metric_of
 from ranksieve.evaluation.significance import paired_t_test
-from ranksieve.html_tables import html_notes, html_table
+from ranksieve.html_tables import html_notes
 from ranksieve.progress import ProgressDisplay, shown_in_python, training_display
 from ranksieve.rankers.fold_processes import Fold, FoldTraining, fit_in_processes, fold_jobs
-from ranksieve.rankers.train import parse_params, run, with_categories
+from ranksieve.rankers.train import run, training_job
 
 Trained = Generator[tuple[int, Any], None, None]  # numbers of folds, from 1, and their models
 NAME = "model"  # of the one system in `CrossValidation.evaluation`
@@ -72,21 +72,16 @@ class CrossValidation:
 
     def table(self) -> ResultTable:
         """One row per fold, and one for all queries with the interval of the mean."""
-        names = list(map(str, self.evaluation.metrics))
-        columns = {name: self.fold_means(name) for name in names}
-        rows = ResultTable()
-        for number, model in enumerate(self.models):
-            queries = int((self.folds == number + 1).sum())
-            values = {key: cell for name in names for key, cell in _cells(name, float(columns[name][number]))}
-            rows.append({"fold": str(number + 1), "queries": queries, "size": model.size, **values})
-        values = {key: cell for name in names for key, cell in _cells(name, self.mean(name), self.interval(name))}
-        rows.append({"fold": "all", "queries": len(self.folds), "size": "", **values})
-        return rows
-
-    def cells(self) -> list[list[str]]:
-        """The table as text, with its header."""
-        rows = self.table()
-        return [list(rows[0]), *(list(map(_text, row.values())) for row in rows)]
+        table = ResultTable()
+        for number, model in enumerate(self.models, start=1):
+            queries = int((self.folds == number).sum())
+            table.append({"fold": str(number), "queries": queries, "size": model.size})
+        table.append({"fold": "all", "queries": len(self.folds), "size": ""})
+        for metric in map(str, self.evaluation.metrics):
+            for row, value in zip(table, [*self.fold_means(metric).tolist(), self.mean(metric)], strict=True):
+                row |= {metric: value, f"{metric} interval": None}
+            table[-1][f"{metric} interval"] = self.interval(metric)
+        return table
 
     @property
     def conventions(self) -> list[str]:
@@ -97,25 +92,13 @@ class CrossValidation:
         ]
 
     def __str__(self) -> str:
-        return "\n".join([aligned(self.cells()), *self.conventions])
+        return "\n".join([str(self.table()), *self.conventions])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the table, and the conventions."""
-        header, *rows = self.cells()
-        return html_table(rows, header=header) + html_notes(self.conventions)
-
-
-def _cells(metric: str, value: float, interval: tuple[float, float] | None = None) -> list[tuple[str, Any]]:
-    return [(metric, value), (f"{metric} interval", interval)]
-
-
-def _text(cell: Any) -> str:
-    if isinstance(cell, tuple):
-        return f"[{cell[0]:.4f}, {cell[1]:.4f}]"
-    return "" if cell is None else f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+        return self.table()._repr_html_() + html_notes(self.conventions)
 
 
 def cv(
@@ -124,17 +107,14 @@ def cv(
     *,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     jobs: int = 0,
-    callbacks: Sequence[Callable[[Any], None]] = (),
-    missing: str = "zero",
-    categorical: str | Sequence[str] | None = None,
     verbose: bool = True,
     **params: Any,
 ) -> CrossValidation:
     """Cross-validate a ranker by query: every query is a test query once.
 
-    A fold's model is trained on the queries of all folds but two. One of these is for validation, which decides when to
-    stop, the other for testing: the folds that `ranksieve split --folds` writes. The result is the same for any number
-    of threads and jobs.
+    The model of a fold is trained on the queries of all folds but two. One of the two is for validation and decides
+    when to stop; the other is for testing. `ranksieve split --folds` writes the same folds. The result is the same for
+    any number of threads and jobs.
 
     Parameters
     ----------
@@ -146,12 +126,13 @@ def cv(
         What to measure on the test queries; the metric of training by default.
     jobs : int
         Folds to train at the same time, in processes that share `threads` and `memory`. 1 trains them in this process,
-        one after the other. 0, the default, is as many as cores and free memory allow, and 1 for small data, with
-        `callbacks`, and on a GPU.
-    callbacks, missing, categorical, verbose
-        As for `train`; callbacks need `jobs` 0 or 1.
+        one after the other. 0, the default, trains as many as cores and free memory allow. It is the same as 1 for
+        small data, with `callbacks`, and on a GPU.
+    verbose : bool
+        As in `train`.
     **params
-        Everything in `Params`, as for `train`; `seed` is also that of the folds.
+        The training parameters, and `callbacks`, `missing` and `categorical`, as in `train`. `seed` is also the seed of
+        the folds. Callbacks need `jobs` 0 or 1.
 
     Examples
     --------
@@ -163,13 +144,11 @@ def cv(
     >>> low < result.mean() < high
     True
     """
-    parsed = parse_params(params, ("folds",))
-    wanted = (metric_of(parsed),) if metrics is None else wanted_metrics(metrics)
-    if callbacks and jobs > 1:
+    job = training_job(data, params, arguments=("folds",))
+    wanted = (metric_of(job.params),) if metrics is None else wanted_metrics(metrics)
+    if job.callbacks and jobs > 1:
         raise ParameterError(param("callbacks"), " run in this process; use ", param("jobs", 1))
-    if categorical is not None:
-        data = with_categories(data, categorical)
-    job = TrainingJob(read(data, missing=missing), parsed, callbacks=callbacks, missing=missing)
+    job = replace(job, data=read(job.data, missing=job.missing))
     console = shown_in_python(verbose=verbose)
     return cross_validate(job, folds, wanted, jobs=jobs, display=None if console is None else {"console": console})
 

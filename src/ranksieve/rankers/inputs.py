@@ -30,7 +30,7 @@ def training_set(job: TrainingJob) -> Dataset:
 
 
 def warn_of_positions(lists: Lists, params: Params) -> None:
-    """Warn where positions are there and the algorithm learns no biases of them."""
+    """Warn if the data has positions and the algorithm does not learn position biases."""
     if lists.positions is not None and params.algo != "lightgbm":
         warnings.warn(
             RanksieveWarning(

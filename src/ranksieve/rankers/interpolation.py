@@ -40,7 +40,7 @@ class Interpolation:
         return np.asarray(self.weights @ np.asarray(scores, dtype=np.float64))
 
     def model(self, models: Sequence[Any], *, missing: str | None = None) -> Forest | Blend:
-        """The rankers as one model; one forest where all are forests.
+        """The rankers as one model; one forest if all are forests.
 
         `missing` is how it reads absent features, by default as in training; give it where the rankers differ.
         """

@@ -40,8 +40,8 @@ class NetValidSet:
     data: Dataset
 
     def measure(self, state: NetState, metric: Metric) -> float:
-        scores, lists = state.net.predict(self.data), self.data.lists
-        return checked_mean(metric, lists, scores if lists.order is None else scores[lists.order], self.name)
+        lists = self.data.lists
+        return checked_mean(metric, lists, lists.ordered(state.net.predict(self.data)), self.name)
 
 
 @RANKERS.register("lambdarank")

@@ -57,7 +57,7 @@ def train(
         Sets to measure after each tree (or epoch). The first decides when to stop; the model returned is its best.
     init : model file, feature name, fitted ranker, or array of scores, optional
         What a boosted forest starts from in place of zero scores: the trees correct its errors (LambdaSMART). The
-        result scores as base plus new trees: one forest where the base is one, else a `Blend` of both. Scores are an
+        result scores as base plus new trees: one forest if the base is one, else a `Blend` of both. Scores are an
         array for the training set, or a mapping with one array for `"train"` and for each validation set; the forest
         returned then holds the new trees alone.
     callbacks : functions of a `Record`
@@ -79,7 +79,8 @@ def train(
     verbose : bool
         Show progress on standard error if it is a terminal, and in notebooks.
     **params
-        The training parameters: those under "Other Parameters" in `help(rs.train)`, and on the page "Parameters".
+        The training parameters: those under "Other Parameters" in `help(rs.train)`, and on the page "Parameters". The
+        parameters of rules that you register are in `help(rs.Ranker)`.
         `selection` and `objective` are names, rules or functions. `metric` may be a function
         `(labels, scores, offsets, k) -> one number per query`.
 
@@ -96,10 +97,12 @@ def train(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.synth.cubic(20)
-    >>> rs.train(data, algo="selgb", negatives=0.2, trees=5, leaves=4).n_trees
-    5
-    >>> rs.train(data, algo="ranksvm")
+    >>> data = rs.synth.two_stage(8)
+    >>> counter = rs.callbacks.SelectionCounter()
+    >>> model = rs.train(data, algo="selgb", negatives=0.01, trees=10, leaves=4, counter=counter)
+    >>> model.n_trees, counter.n_rows < 0.2 * model.n_trees * data.n_docs  # most trees are trained on few rows
+    (10, True)
+    >>> rs.train(rs.synth.cubic(20), algo="ranksvm")
     Linear(50 weights)
     """
     if misplaced:
@@ -132,10 +135,21 @@ def with_categories(data: Any, categorical: str | Sequence[str], *, in_parts: bo
     return files if in_parts else files[0]
 
 
-def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = ()) -> Params:
-    """The parameters of a run; those without effect are a warning for forests, an error for other rankers.
+def training_job(data: Any, params: dict[str, Any], *, valid: Any = None, arguments: Sequence[str] = ()) -> TrainingJob:
+    """The job that the keyword arguments `params` of `cv` or `tune` describe.
 
-    `arguments` are those of the calling function that other libraries have under other names, for advice.
+    `callbacks`, `missing` and `categorical` are removed from `params`; what remains are training parameters.
+    """
+    options = {name: params.pop(name) for name in ("callbacks", "missing") if name in params}
+    categorical = params.pop("categorical", None)
+    parsed = parse_params(params, arguments, stacklevel=4)
+    return TrainingJob(data if categorical is None else with_categories(data, categorical), parsed, valid, **options)
+
+
+def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = (), *, stacklevel: int = 3) -> Params:
+    """The parameters of a run. Unused parameters are a warning for forests and an error for other rankers.
+
+    `arguments` are arguments of the calling function that other libraries name differently, for error messages.
     """
     for name, value in given.items():
         if name in NAMED:
@@ -152,7 +166,7 @@ def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = ()) -> Par
     if not params.algorithm.is_forest:
         params.check_used()
     elif message := params.unused_message():
-        warnings.warn(UnusedParameterWarning(*message), stacklevel=3)
+        warnings.warn(UnusedParameterWarning(*message), stacklevel=stacklevel)
     return params
 
 

@@ -198,7 +198,7 @@ def _open_journal(optuna: Any, path: Path) -> Any:
 
 
 def _value_of(trial: Any) -> Any:
-    """The metric of a trial: the last one reported, where it was stopped."""
+    """The metric of a trial; of a stopped trial, the last one reported."""
     return trial.value if trial.value is not None else trial.intermediate_values.get(trial.last_step)
 
 

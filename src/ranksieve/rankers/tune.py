@@ -8,7 +8,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from ranksieve.errors import InterruptedTraining, InterruptedTuning, ParameterEr
 from ranksieve.forest.model import Model
 from ranksieve.parameter_table import RESOURCES, canonical, flag, table
 from ranksieve.params import Params
-from ranksieve.rankers.train import parse_params, run, with_categories
+from ranksieve.rankers.train import run, training_job
 from ranksieve.rankers.trials import SPACE, Report, Trial, Trials, check_space, used_space
 from ranksieve.rules import ALIASES
 from ranksieve.text_formats import counted
@@ -50,7 +50,7 @@ class Tuned:
     best_score: float  # on the validation lists
     metric: str
     trials: Sequence[Trial]
-    params: Params  # those of the best model; `trees` is smaller where the end of the time has cut its trial short
+    params: Params  # of the best model; `trees` is smaller if its trial ended when the time was up
 
     @property
     def flags(self) -> str:
@@ -78,9 +78,6 @@ def tune(
     trials: int = 1000,
     space: Mapping[str, Any] | None = None,
     journal: str | os.PathLike[str] | None = None,
-    callbacks: Sequence[Callable[[TuningRecord], None]] = (),
-    missing: str = "zero",
-    categorical: str | Sequence[str] | None = None,
     **params: Any,
 ) -> Tuned:
     """Search for the training parameters that are best on validation lists, with Optuna (extra `tune`).
@@ -103,12 +100,11 @@ def tune(
     journal : file name, optional
         Where trials are kept. A later search with the same data, parameters and space continues from there.
     callbacks : functions of a `TuningRecord`
-    missing : "zero" or "nan"
-        What a feature absent from a LETOR line means.
-    categorical : str or list of str, optional
-        Columns of a file or a table that hold categories: names or globs, as in `train`.
+        Called after each tree.
+    missing, categorical
+        As in `train`.
     **params
-        Parameters that all trials have, as in `train`; they are not searched.
+        Training parameters of all trials, as in `train`; they are not searched.
 
     Examples
     --------
@@ -122,37 +118,31 @@ def tune(
         raise ParameterError(param("minutes"), f" is {minutes}; expected a number above 0")
     if valid is None:
         raise ParameterError(param("valid"), " is missing; parameters are chosen on validation lists")
-    base = parse_params(params, ("trials",))
-    if categorical is not None:
-        data = with_categories(data, categorical)
+    job = training_job(data, params, valid=valid, arguments=("trials",))
     check_space(space or {})
     space = {ALIASES.get(name.replace("-", "_"), name): values for name, values in (space or SPACE).items()}
     given = set(canonical(params))
     wanted = {name: values for name, values in space.items() if set(canonical({name: 0})) - given}
-    wanted = used_space(wanted, base)
+    wanted = used_space(wanted, job.params)
     if not wanted:
         raise ParameterError("there is nothing to search: all parameters of the space are given or not used")
-    search = _Search(base, wanted, data, valid, missing, callbacks, minutes * 60.0)
-    return search.run(trials, None if journal is None else Path(journal))
+    return _Search(job, wanted, minutes * 60.0).run(trials, None if journal is None else Path(journal))
 
 
 class _Search:
     """The data, read once, and the best model so far."""
 
-    def __init__(
-        self, base: Params, space: dict[str, Any], data: Any, valid: Any, missing: str,
-        callbacks: Sequence[Callable[[TuningRecord], None]], seconds: float,
-    ) -> None:  # fmt: skip
-        self._base, self._space, self._callbacks, self._missing = base, space, callbacks, missing
+    def __init__(self, job: TrainingJob, space: dict[str, Any], seconds: float) -> None:
+        self._base, self._space, self._callbacks = job.params, space, job.callbacks
         self._begin, self._seconds = time.monotonic(), seconds
-        first = next(iter(named_sets(valid).values()))
-        self._data, self._valid = data, first
-        if base.algorithm.is_forest:
-            store = store_of(base)
-            self._data = bin_data(data, **base.bin_limits, missing=missing, store=store)
-            report_data(callbacks, TRAIN, self._data)
-            self._valid = bin_like(first, self._data, missing=missing, store=store)
-            report_data(callbacks, "valid", self._valid)
+        data, valid = job.data, next(iter(named_sets(job.valid).values()))
+        if job.params.algorithm.is_forest:
+            store = store_of(job.params)
+            data = bin_data(data, **job.params.bin_limits, missing=job.missing, store=store)
+            report_data(job.callbacks, TRAIN, data)
+            valid = bin_like(valid, data, missing=job.missing, store=store)
+            report_data(job.callbacks, "valid", valid)
+        self._job = replace(job, data=data, valid=valid)
         self._best: tuple[float, dict[str, Any], Model] | None = None
         self._n_done, self._cut = 0, False
         self._cut_model: Model | None = None  # of the trial that the end of the time has cut short
@@ -172,7 +162,7 @@ class _Search:
             raise InterruptedTuning(self._found(trials, best, model)) from None
         best = trials.best()
         assert best is not None  # the first trials are not stopped
-        return self._found(trials, best, self._model_of(best) or run(self._job(best.values, ())))
+        return self._found(trials, best, self._model_of(best) or run(self._trial(best.values, ())))
 
     def _model_of(self, best: Trial) -> Model | None:
         """The model of the best trial; None if an earlier search has found it."""
@@ -189,20 +179,15 @@ class _Search:
         """A name that changes with anything the trials depend on."""
         params = {name: value for name, value in self._base.as_dict().items() if name not in RESOURCES}
         facts: dict[str, Any] = {"params": params, "space": self._space}
-        for name, data in (("train", self._data), ("valid", self._valid)):
+        for name, data in (("train", self._job.data), ("valid", self._job.valid)):
             facts[name] = _identity(data)
         return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
-    def _job(self, values: Mapping[str, Any], callbacks: Sequence[Callable[[Any], None]]) -> TrainingJob:
+    def _trial(self, values: Mapping[str, Any], callbacks: Sequence[Callable[[Any], None]]) -> TrainingJob:
         params = self._base.replace(**canonical(values)).load_files()
-        return TrainingJob(
-            self._data,
-            params,
-            self._valid,
-            callbacks=callbacks,
-            missing=self._missing,
-            warns_of_ties=self._n_done == 0,  # once is enough
-        )
+        # The warning is about validation lists that are sorted by label. All trials have the same lists, so the first
+        # trial, which has the default parameters, is checked for all of them.
+        return replace(self._job, params=params, callbacks=callbacks, warns_of_ties=self._n_done == 0)
 
     def _try(self, values: dict[str, Any], report: Report) -> float:
         def follow(record: Any) -> None:
@@ -213,7 +198,7 @@ class _Search:
             report(record)
 
         try:
-            model = run(self._job(values, (follow,)))
+            model = run(self._trial(values, (follow,)))
         except InterruptedTraining as stopped:
             if not self._cut:
                 raise

@@ -10,8 +10,8 @@ import numpy as np
 
 from ranksieve import plots
 from ranksieve.evaluation.analyses import difference_by_size, rank_distribution, rank_heat_map
-from ranksieve.experiments.figure_kinds import FIGURES
 from ranksieve.experiments.results import CellResult, Group, Results
+from ranksieve.experiments.spec import FIGURES
 from ranksieve.report.result_tables import sampled_runs
 
 if TYPE_CHECKING:

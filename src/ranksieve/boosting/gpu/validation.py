@@ -15,8 +15,7 @@ from ranksieve.boosting.tree import Tree
 from ranksieve.cuda import ranking
 from ranksieve.cuda.device import CudaGraph, copy_values, download, empty, upload
 from ranksieve.dtypes import SCORE
-from ranksieve.evaluation.metrics import Metric
-from ranksieve.evaluation.ranked_metric import RankedMetric
+from ranksieve.evaluation.metrics import Metric, RankedMetric
 
 
 @dataclass
