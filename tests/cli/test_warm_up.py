@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from queue import SimpleQueue
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,15 @@ from ranksieve.cli import compiling, warm_up
 from ranksieve.cli.app import app
 from ranksieve.kernels import numba_cache
 from ranksieve.progress import ProgressDisplay
+
+
+class RecordingQueue(SimpleQueue):
+    def __init__(self, lines):
+        self._lines = lines
+
+    def put(self, line):
+        self._lines.append(line)
+        super().put(line)
 
 
 def test_every_task_has_a_function():
@@ -49,6 +59,19 @@ def test_kernels_are_counted_and_failures_ignored(monkeypatch, capsys):
     assert re.fullmatch(r"compiling kernels: [012]/2 tasks  4 kernels.*", last)
 
 
+def test_a_process_compiles_tasks_in_turn(monkeypatch):
+    script = "import os, sys\nfor line in sys.stdin: print(os.getpid(), line, end=''); print('.', flush=True)"
+    monkeypatch.setattr(compiling, "COMMAND", [sys.executable, "-c", script])
+    monkeypatch.setattr(compiling, "is_done", lambda task: False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    lines = []
+    monkeypatch.setattr(compiling, "SimpleQueue", lambda: RecordingQueue(lines))
+    assert compiling.compile_tasks(["growing", "scoring", "reading"], quiet=True)[0] == 3
+    processes, tasks = zip(*(line.split() for line in lines if line != "."), strict=True)
+    assert tasks == ("growing", "scoring", "reading") and len(set(processes)) == 1
+    assert lines.count(".") == 3
+
+
 def test_kernels_that_a_command_compiles_are_counted(capsys):
     from numba.core import event
 
@@ -80,6 +103,6 @@ def test_the_first_use_of_a_command_counts_kernels(tmp_path):
 
 def test_a_task_that_fails_is_reported(monkeypatch):
     monkeypatch.setattr(numba_cache, "is_compiled", lambda *_: False)
-    monkeypatch.setattr(compiling, "_command", lambda task: [sys.executable, "-c", "raise SystemExit(3)"])
+    monkeypatch.setattr(compiling, "COMMAND", [sys.executable, "-c", "raise SystemExit(3)"])
     result = CliRunner().invoke(app, ["warm-up", "growing", "--quiet"])
     assert result.exit_code != 0 and "the kernels of growing were not compiled" in result.output

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -16,6 +17,8 @@ from ranksieve.progress import ProgressDisplay
 from ranksieve.text_formats import counted
 
 TITLE = "compiling kernels"
+COMMAND = [sys.executable, "-m", "ranksieve.cli.warm_up"]  # reads tasks; writes a line for each kernel, then END
+END = "."
 # Kernels of a task, by their files: the task is done where these are compiled. Long tasks come first.
 TRAINING = ("growing", "scores", "gradients")
 TASKS = {
@@ -38,31 +41,32 @@ def is_done(task: str) -> bool:
 
 
 def compile_tasks(tasks: Iterable[str], *, quiet: bool = False) -> tuple[int, float]:
-    """Compile the kernels of some tasks, as many at a time as there are cores, and show how many are done.
+    """Compile the kernels of some tasks in a process per core, and show how many are done.
 
-    Returns the number of kernels, 0 where all were on disk, and the seconds it took. A process that fails changes
+    Returns the number of kernels, 0 where all were on disk, and the seconds it took. A task that fails changes
     nothing: its kernels are compiled when they are first used.
     """
-    begin, n_kernels = time.monotonic(), 0
-    left = [task for task in TASKS if task in tasks and not is_done(task)]
+    begin, n_kernels, n_done = time.monotonic(), 0, 0
+    left: deque[str] = deque(task for task in TASKS if task in tasks and not is_done(task))
+    n_tasks, n_workers = len(left), min(len(left), os.cpu_count() or 1)
     if not left:
         return 0, 0.0
     compiled: SimpleQueue[str] = SimpleQueue()
     running: set[subprocess.Popen[str]] = set()
     with (
         ProgressDisplay(TITLE, doing="first use only", kernels="", quiet=quiet) as progress,
-        ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool,  # one may wait for a kernel that another compiles
+        ThreadPoolExecutor(n_workers) as pool,
     ):
-        tasks_done = [pool.submit(_compile, task, compiled, running) for task in left]
+        workers = [pool.submit(_compile, left, compiled, running) for _ in range(n_workers)]
         try:
-            while not (all(one.done() for one in tasks_done) and compiled.empty()):
+            while not (all(worker.done() for worker in workers) and compiled.empty()):
                 with suppress(Empty):
-                    compiled.get(timeout=0.2)
-                    n_kernels += 1
+                    is_kernel = compiled.get(timeout=0.2) != END
+                    n_kernels, n_done = n_kernels + is_kernel, n_done + (not is_kernel)
                 # how many kernels there will be is not known: some are of several tasks, or on disk already
-                n_done = sum(one.done() for one in tasks_done)
-                progress.update(n_done, len(left), unit="task", details=[counted(kernel=n_kernels)], estimate="")
+                progress.update(n_done, n_tasks, unit="task", details=[counted(kernel=n_kernels)], estimate="")
         finally:
+            left.clear()
             pool.shutdown(wait=False, cancel_futures=True)
             for process in list(running):
                 process.kill()
@@ -107,18 +111,31 @@ def start_task(task: str) -> subprocess.Popen[str] | None:
     """Compile the kernels of a task while other work goes on; None where they are on disk."""
     if is_done(task):
         return None
-    return subprocess.Popen(_command(task), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdin is not None
+    with suppress(OSError), process.stdin:
+        process.stdin.write(task + "\n")
+    return process
 
 
-def _command(task: str) -> list[str]:
-    return [sys.executable, "-m", "ranksieve.cli.warm_up", task]
-
-
-def _compile(task: str, compiled: SimpleQueue[str], running: set[subprocess.Popen[str]]) -> None:
-    """Run the process of a task; it writes a line for each kernel."""
-    with subprocess.Popen(_command(task), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        running.add(process)
-        assert process.stdout is not None
-        for line in process.stdout:
-            compiled.put(line)
-    running.discard(process)
+def _compile(left: deque[str], compiled: SimpleQueue[str], running: set[subprocess.Popen[str]]) -> None:
+    """Let one process compile tasks in turn, which saves imports; where it fails, another one goes on."""
+    while left:
+        with subprocess.Popen(
+            COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process:
+            running.add(process)
+            assert process.stdin is not None and process.stdout is not None
+            with suppress(IndexError, OSError):  # no task is left; the process has ended
+                while process.poll() is None:
+                    process.stdin.write(left.popleft() + "\n")
+                    process.stdin.flush()
+                    for line in process.stdout:
+                        compiled.put(line.strip())
+                        if line.strip() == END:
+                            break
+                    else:
+                        compiled.put(END)
+        running.discard(process)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ranksieve.cli.compiling import TASKS, compile_listener, compile_tasks, is_done
+from ranksieve.cli.compiling import END, TASKS, compile_listener, compile_tasks, is_done
 from ranksieve.cli.console import show_facts
 from ranksieve.cli.shared_options import Quiet
 from ranksieve.errors import ParameterError, RanksieveError
@@ -41,7 +41,7 @@ def warm_up(
     left = [task for task in tasks or TASKS if not is_done(task)]
     if left:
         raise RanksieveError(
-            f"the kernels of {', '.join(left)} were not compiled; python -m ranksieve.cli.warm_up {left[0]} shows why"
+            f"the kernels of {', '.join(left)} were not compiled; echo {left[0]} | python -m ranksieve.cli.warm_up shows why"
         )
     show_facts([("compiled", f"{counted(kernel=n_kernels)} in {duration(seconds)}")])
 
@@ -212,4 +212,6 @@ def _report_kernels() -> None:
 if __name__ == "__main__":
     gc.disable()  # the compiler makes many objects; looking through them takes time, and a process ends soon
     _report_kernels()
-    FUNCTIONS[sys.argv[1]]()
+    for line in sys.stdin:
+        FUNCTIONS[line.strip()]()
+        print(END, file=sys.__stdout__, flush=True)
