@@ -196,7 +196,7 @@ def test_lists_become_features_of_0_and_1(kind, tmp_path):
     if kind == "parquet":
         given = tmp_path / "data.parquet"
         pa.parquet.write_table(table, given)
-    with pytest.raises(DataError, match="column 'genres' holds lists; leave it out"):
+    with pytest.raises(DataError, match="column 'genres' holds lists; expected numbers; leave it out"):
         rs.read(given)
     data = rs.read(given, categorical="gen*")
     assert data.feature_names == ("price", "genres=drama", "genres=war", "genres=love") and not data.categories

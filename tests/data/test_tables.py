@@ -49,7 +49,7 @@ def test_frames_become_float32(kind):
     [
         ({"title": ["x", "y"], "qid": ["1", "2"]}, "column 'title' holds .*expected numbers"),
         ({"qid": ["1", "2"]}, "0 feature columns"),
-        ({"bm25": [1.0, 2.0], "qid": ["1", None]}, "every row needs a query id"),
+        ({"bm25": [1.0, 2.0], "qid": ["1", None]}, "row 1: column 'qid' is null"),
     ],
 )
 def test_frames_that_cannot_be_used(kind, columns, message):

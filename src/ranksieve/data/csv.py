@@ -16,9 +16,8 @@ import pyarrow.csv
 from ranksieve.data.compression import RawStream, TextStream, open_text
 from ranksieve.data.data_file import OTHERS, USUAL, ReadOptions, permanent_paths
 from ranksieve.data.features import FeatureInfo
-from ranksieve.data.table_source import TableSource
-from ranksieve.data.tables import encode_role
-from ranksieve.errors import DataError, param
+from ranksieve.data.table_source import TableSource, not_numbers
+from ranksieve.errors import DataError
 
 SEPARATORS = ",\t;"
 HEADER_BYTES = 1 << 20  # the names of very many columns
@@ -118,10 +117,9 @@ class CsvSource(TableSource):
             )
         expected = "true or false, as in the lines before" if found[3] == "bool" else "numbers"
         role = next((role for role, column in self._columns.items() if column == name), "")
-        leave_out = ["leave it out, ", param("ignore", name), ", or use its categories, ", param("categorical", name)]
         return DataError(
             f"{self.path}{place}: column {name!r} holds {found[4].strip()}; expected {expected}; ",
-            *(encode_role(role) if role else leave_out),
+            *not_numbers(name, role),
         )
 
     def _place(self, row: int) -> str:
