@@ -54,7 +54,7 @@ def train(path: Path) -> Forest:
     X = data.rows(0, data.n_docs).copy()
     X[:, ::3] = with_missing(X[:, ::3], rng, 0.2)
     noisy = data.labels + rng.exponential(size=data.n_docs)  # keeps every tree at its full number of leaves
-    lists = rs.Dataset.from_arrays(X, noisy, group=data.lists.sizes, feature_names=data.feature_names)
+    lists = rs.Dataset.from_arrays(X, noisy, group=data.lists.sizes).with_features(data.feature_names)
     forest = rs.train(lists, algo="mart", trees=300, leaves=64, learning_rate=0.05)
     weights = rng.choice([0.5, 0.75, 1.0, 1.25], forest.n_trees)  # as after pruning and re-weighting
     forest.reweighted(weights).save(path)

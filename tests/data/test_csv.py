@@ -54,7 +54,7 @@ def test_compressed_and_in_small_blocks(tmp_path, monkeypatch):
 
 def test_documents_to_score_need_features_alone(tmp_path):
     rs.io.write_parquet(
-        Dataset.from_arrays([[1.0, 2.0], [3.0, 4.0]], [1, 0], [7, 7], feature_names=["a", "b"]), tmp_path / "x"
+        Dataset.from_arrays([[1.0, 2.0], [3.0, 4.0]], [1, 0], [7, 7]).with_features(["a", "b"]), tmp_path / "x"
     )
     pq.write_table(pq.read_table(tmp_path / "x").select(["a", "b"]), tmp_path / "data.parquet")
     for path in (written(tmp_path, "a,b\n1,2\n3,4\n"), tmp_path / "data.parquet"):

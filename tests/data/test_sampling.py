@@ -18,7 +18,9 @@ def tied_dataset(seed=0):
     data = small_dataset(seed=seed)
     order = np.random.default_rng(seed).permutation(data.n_docs)
     qid = data.query_ids.repeat(data.lists.sizes)[order]
-    return rs.Dataset.from_arrays(data.features[order], data.labels[order], qid=qid, first_stage=6, doc_ids=order)
+    return rs.Dataset.from_arrays(data.features[order], data.labels[order], qid=qid, doc_ids=order).with_features(
+        first_stage=6
+    )
 
 
 def by_value(rows, values):

@@ -59,7 +59,7 @@ def test_dicts_are_no_tables(model, data):
 @pytest.mark.parametrize("categorical", ["1", None])
 def test_data_sets_of_numbers_are_refused_where_categories_have_names(model, names, categorical):
     X = np.column_stack([codes(table()), table()["x"]])
-    data = rs.Dataset.from_arrays(X, table()["label"], group=[60, 60], feature_names=names, categorical=categorical)
+    data = rs.Dataset.from_arrays(X, table()["label"], group=[60, 60]).with_features(names, categorical=categorical)
     with pytest.raises(DataError, match=r"holds numbers, but is categorical in the model, .*give a table with texts"):
         model.predict(data)
     with pytest.raises(DataError, match="holds numbers, but is categorical"):
