@@ -433,14 +433,40 @@ def test_names_of_other_parameters_are_refused_in_passed_rules():
             Params(selection=rule_with(name))
 
 
-def test_how_often_to_select_is_used_with_every_rule_without_such_a_field():
-    class Plain:
-        def __call__(self, view):
-            return None
+class Plain:
+    def __call__(self, view):
+        return None
 
-    for rule in (Near(), Near, Plain(), Plain, lambda view: None):
+
+def test_how_often_to_select_is_used_with_every_rule_without_such_a_field():
+    for rule in (Near(), Near, Plain(), lambda view: None):
         assert Params(selection=rule, every=3).unused() == []
     assert Params(algo="lambdamart", every=3).unused() == ["every"]
+
+
+def test_a_class_that_is_no_dataclass_is_refused():
+    message = (
+        r"selection '\w+' is the class Plain, which is no dataclass; expected .*; decorate the class with @dataclass"
+    )
+    for use in (partial(rs.register_selection, "plain"), lambda rule: Params(selection=rule)):
+        with pytest.raises(ParameterError, match=message):
+            use(Plain)
+    assert "plain" not in SELECTIONS
+
+
+def test_advice_on_an_unused_parameter_names_what_to_choose():
+    for params, advice in (
+        (Params(algo="selgb", margin=2.0), "choose another selection"),
+        (Params(algo="ranksvm", leaves=7), "choose another algorithm"),
+    ):
+        with pytest.raises(ParameterError, match=f"leave it out, or {advice}$"):
+            params.check_used()
+
+
+def test_rules_are_known_before_a_training():
+    code = "import ranksieve as rs; print(rs.params.OBJECTIVES['ndcg'].__name__)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "LambdaNdcg"
 
 
 def test_a_parameter_that_contradicts_a_passed_rule_is_refused():

@@ -103,7 +103,9 @@ class Dataset(Described):
         file = DataFile(X)
         for name in file.given.keys() - {"categorical"}:
             raise ParameterError(param(name), " is for data with labels; leave it out, or read the table with rs.read")
-        X, names, qid_column, categories = split_table(file.path, categorical=Categorical(file.categorical or ""))
+        X, names, qid_column, categories = split_table(
+            file.path, categorical=Categorical(categorical_text(file.categorical))
+        )
         if qid is None and group is None:
             qid = qid_column
         n_docs = X.shape[0]
