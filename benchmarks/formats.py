@@ -137,7 +137,7 @@ def measure_in(n_docs: int) -> list[dict]:
             model, score, single = fit(X, labels, np.repeat(np.arange(4), sizes))
         except ImportError:
             continue
-        forest = rs.from_model(model)
+        forest = rs.io.from_model(model)
         docs = hard_documents(forest, n_docs)
         if name == "GradientBoosting":
             docs = np.nan_to_num(docs)

@@ -288,17 +288,6 @@ def slot(registry: Registry) -> Parameter:
     )  # fmt: skip
 
 
-def register(registry: Registry, name: str, rule: Any, *, replace: bool = False) -> None:
-    """Register a rule of any kind; an error, and no change, where its parameters do not fit into the table."""
-    before = dict(registry)
-    registry.add(name, rule, replace=replace)
-    try:
-        table()
-    except ParameterError:
-        registry.restore(before)
-        raise
-
-
 def canonical(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values under the parameters' own names, which may be spelled with dashes or be aliases.
 

@@ -1,4 +1,4 @@
-"""`Params`, the checked parameters of a run; fields for the parameters of your own rules."""
+"""`Params`, the checked parameters of a run; your own rules: fields for their parameters, and names for them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from ranksieve.parameter_table import (
     users,
     without_rules,
 )
+from ranksieve.registration import register_objective, register_selection
 from ranksieve.rules import (
     AUTO,
     OBJECTIVES,
@@ -49,7 +50,19 @@ from ranksieve.rules import (
 from ranksieve.text_formats import is_monotone
 from ranksieve.user_functions import keep_sources, read_source
 
-__all__ = ["Params", "Selected", "Traits", "choice", "integer", "number", "parameter", "share", "switch"]
+__all__ = [
+    "Params",
+    "Selected",
+    "Traits",
+    "choice",
+    "integer",
+    "number",
+    "parameter",
+    "register_objective",
+    "register_selection",
+    "share",
+    "switch",
+]
 
 
 class Params:

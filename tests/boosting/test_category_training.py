@@ -119,7 +119,7 @@ def test_lightgbm_grows_the_same_tree(n_categories):
     data = rs.Dataset.from_arrays(codes[:, None], labels, group=[1000, 2000]).with_features(categorical="1")
     params = {"l2": 1.0, "learning_rate": 0.1, "max_cat_to_onehot": 5}
     ours = rs.train(data, algo="mart", trees=1, leaves=4, min_docs=20, **params, verbose=False, threads=1)
-    theirs = rs.from_model(theirs)
+    theirs = rs.io.from_model(theirs)
     assert [ours.set_of(split).tolist() for split in range(3)] == [theirs.set_of(split).tolist() for split in range(3)]
     np.testing.assert_array_equal(ours.leaf_count, theirs.leaf_count)
     np.testing.assert_allclose(ours.leaf_values, theirs.leaf_values, rtol=1e-6)

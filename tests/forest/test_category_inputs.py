@@ -154,7 +154,7 @@ def test_tables_of_float64_are_not_rounded_for_models_with_float64_thresholds():
     frame = pd.DataFrame({"time": times, "brand": pd.Categorical(rng.choice(["a", "b", "c"], 400))})
     given = lightgbm.Dataset(frame, (np.sin(times / 400) > 0).astype(int), group=[20] * 20)
     booster = lightgbm.train({"objective": "lambdarank", "min_data_per_group": 5, "verbose": -1}, given, 5)
-    model = rs.from_model(booster)
+    model = rs.io.from_model(booster)
     assert np.any(model.threshold != model.threshold.astype(np.float32))
     for one in (frame, pa.Table.from_pandas(frame)):
         np.testing.assert_array_equal(model.predict(one), booster.predict(frame))
