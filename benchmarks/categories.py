@@ -212,7 +212,9 @@ def measure(name: str, arguments: argparse.Namespace) -> list[dict]:
     variants = VARIANTS[name] | ({SETS: ["director", "actor", "genres"]} if arguments.ydf and name == "movies" else {})
     for variant, chosen in variants.items():
         columns, categorical = variant_of(table, data, chosen)
-        full = rs.Dataset.from_arrays(columns, data.labels, group=data.lists.sizes, categorical=categorical or None)
+        full = rs.Dataset.from_arrays(columns, data.labels, group=data.lists.sizes).with_features(
+            categorical=categorical or None
+        )
         with_catboost = arguments.catboost and variant in ("without", "categories")
         with_ydf = arguments.ydf and name == "movies" and variant in ("without", FLAGS)
         sides = [OURS, LIGHTGBM, *([CATBOOST] if with_catboost else []), *([YDF] if with_ydf else [])]

@@ -54,7 +54,7 @@ def train(path: Path) -> Forest:
     X = data.rows(0, data.n_docs).copy()
     X[:, ::3] = with_missing(X[:, ::3], rng, 0.2)
     noisy = data.labels + rng.exponential(size=data.n_docs)  # keeps every tree at its full number of leaves
-    lists = rs.Dataset.from_arrays(X, noisy, group=data.lists.sizes, feature_names=data.feature_names)
+    lists = rs.Dataset.from_arrays(X, noisy, group=data.lists.sizes).with_features(data.feature_names)
     forest = rs.train(lists, algo="mart", trees=300, leaves=64, learning_rate=0.05)
     weights = rng.choice([0.5, 0.75, 1.0, 1.25], forest.n_trees)  # as after pruning and re-weighting
     forest.reweighted(weights).save(path)
@@ -137,7 +137,7 @@ def measure_in(n_docs: int) -> list[dict]:
             model, score, single = fit(X, labels, np.repeat(np.arange(4), sizes))
         except ImportError:
             continue
-        forest = rs.from_model(model)
+        forest = rs.io.from_model(model)
         docs = hard_documents(forest, n_docs)
         if name == "GradientBoosting":
             docs = np.nan_to_num(docs)

@@ -94,9 +94,8 @@ class Rows:
 
     def dataset(self, names: tuple[str, ...], first_stage: int | None) -> rs.Dataset:
         parts = (self.features[: self.n], self.labels[: self.n])
-        return rs.Dataset.from_arrays(
-            *parts, qid=self.queries[: self.n], feature_names=names, first_stage=first_stage
-        )  # fmt: skip
+        data = rs.Dataset.from_arrays(*parts, qid=self.queries[: self.n])
+        return data.with_features(names, first_stage=first_stage)
 
 
 def large(name: str, data: rs.Dataset, test: rs.Dataset, c: float, threads: int) -> dict:

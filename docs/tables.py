@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ranksieve.parameter_table import FORESTS, SLOTS, algorithms, flag, help_of, load_rules, table
+from ranksieve.parameter_table import FORESTS, SLOTS, algorithms, flag, help_of, table
 from ranksieve.rules import RANKERS, Parameter, Registry, parameters_of
 from ranksieve.text_formats import some_of
 
@@ -34,7 +34,6 @@ def written(page: Path) -> str:
 
 
 def _table(name: str, *arguments: str) -> str:
-    load_rules()
     if name == "parameters":
         return parameters(arguments)
     return rankers() if name == RANKERS.kind else rules({one.kind: one for one in SLOTS}[name])

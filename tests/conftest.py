@@ -59,14 +59,13 @@ def close_figures():
 def nothing_registered():
     """Pages and docstrings show how to register rules and metrics; other tests must not see them."""
     from ranksieve.evaluation.metric_table import METRICS
-    from ranksieve.parameter_table import SLOTS, load_rules
+    from ranksieve.rules import SLOTS
 
-    load_rules()
-    known = [(registry, registry.items()) for registry in SLOTS]
+    known = [(registry, dict(registry)) for registry in SLOTS]
     metrics = dict(METRICS)
     yield
     for registry, rules in known:
-        registry.restore(dict(rules))
+        registry.restore(rules)
     for name in METRICS.keys() - metrics.keys():
         del METRICS[name]
 

@@ -17,8 +17,8 @@ EVIL = '<img src=x onerror=alert(1)> & "co"'
 def data():
     rng = np.random.default_rng(0)
     X = rng.random((60, 2))
-    return rs.Dataset.from_arrays(
-        X, (3 * X[:, 0]).astype(int), qid=np.repeat(np.arange(6), 10), feature_names=[EVIL, "b"]
+    return rs.Dataset.from_arrays(X, (3 * X[:, 0]).astype(int), qid=np.repeat(np.arange(6), 10)).with_features(
+        [EVIL, "b"]
     )
 
 

@@ -26,7 +26,7 @@ LAYERS = [
         "toml_file",
         "threads",
     ),
-    ("parameter_table", "params"),
+    ("parameter_table", "registration", "params"),
     ("kernels",),
     ("cuda",),
     ("data",),

@@ -100,8 +100,8 @@ def own_file(tmp_path):
 
 @pytest.fixture
 def registered():
-    rs.register_selection("first-documents", FirstDocuments)
-    rs.register_objective("huber", Huber)
+    rs.params.register_selection("first-documents", FirstDocuments)
+    rs.params.register_objective("huber", Huber)
 
 
 def test_a_registered_rule_is_known_to_every_interface(registered, tmp_path, monkeypatch):
@@ -185,11 +185,11 @@ def test_rules_that_contradict_others_are_refused():
             return None
 
     with pytest.raises(ParameterError, match=r"has negatives=0.5 and '.*' has 0.05"):
-        rs.register_selection("other", OtherDefault)
+        rs.params.register_selection("other", OtherDefault)
     with pytest.raises(ParameterError, match=r"'other' has a parameter 'negatives' that exists with default 0\.05"):
-        rs.register_objective("other", OtherDefault)
+        rs.params.register_objective("other", OtherDefault)
     with pytest.raises(ParameterError, match=r"no default for its field 'depth'"):
-        rs.register_selection("none", NoDefault)
+        rs.params.register_selection("none", NoDefault)
     assert "other" not in table()["objective"].names
 
 
@@ -334,11 +334,13 @@ def test_a_registration_that_fails_changes_nothing():
 
 def test_a_name_that_is_taken_needs_replace():
     for register, name in (
-        (rs.register_selection, "top"), (rs.register_objective, "ndcg"), (rs.pruning.register_strategy, "last"),
-    ):  # fmt: skip
+        (rs.params.register_selection, "top"),
+        (rs.params.register_objective, "ndcg"),
+        (rs.pruning.register_strategy, "last"),
+    ):
         with pytest.raises(ParameterError, match=f"there is a .* '{name}' already; .*replace=True"):
             register(name, len)
-    rs.register_selection("top", len, replace=True)
+    rs.params.register_selection("top", len, replace=True)
     assert SELECTIONS["top"] is len
 
 
@@ -352,7 +354,7 @@ def rule_with(name, default=1):
 def test_fields_with_names_of_other_meaning_are_refused(name):
     rule = rule_with(name)
     with pytest.raises(ParameterError, match=f"field '{name}', a name that has another meaning"):
-        rs.register_selection("rule", rule)
+        rs.params.register_selection("rule", rule)
     for passed in (rule, rule()):
         with pytest.raises(ParameterError, match=f"field '{name}', a name that has another meaning"):
             Params(selection=passed)
@@ -414,7 +416,7 @@ def test_a_registered_instance_that_cannot_be_hashed_is_described():
         def __call__(self, view):
             return None
 
-    rs.register_selection("mutable", Mutable())
+    rs.params.register_selection("mutable", Mutable())
     assert Params(margin=2.0).unused_message()[-1] == " adaptive, progress"
     assert "(selection adaptive, progress)" in inspect.getdoc(rs.Ranker)  # not "mutable": its margin is set
 
@@ -423,7 +425,7 @@ def test_docstrings_list_every_parameter_also_of_rules_registered_later():
     for documented in (rs.Ranker, Params, rs.train):
         lines = inspect.getdoc(documented).splitlines()
         assert [name for name in table() if not any(line.startswith(f"{name} : ") for line in lines)] == []
-    rs.register_selection("first", FirstDocuments)
+    rs.params.register_selection("first", FirstDocuments)
     assert "first_docs : int, default 10" in inspect.getdoc(rs.Ranker)
 
 
@@ -433,14 +435,38 @@ def test_names_of_other_parameters_are_refused_in_passed_rules():
             Params(selection=rule_with(name))
 
 
-def test_how_often_to_select_is_used_with_every_rule_without_such_a_field():
-    class Plain:
-        def __call__(self, view):
-            return None
+class Plain:
+    def __call__(self, view):
+        return None
 
-    for rule in (Near(), Near, Plain(), Plain, lambda view: None):
+
+def test_how_often_to_select_is_used_with_every_rule_without_such_a_field():
+    for rule in (Near(), Near, Plain(), lambda view: None):
         assert Params(selection=rule, every=3).unused() == []
     assert Params(algo="lambdamart", every=3).unused() == ["every"]
+
+
+def test_a_class_that_is_no_dataclass_is_refused():
+    message = r"selection '\w+' is the class Plain, which is no dataclass; expected .*; decorate the class"
+    for use in (partial(rs.params.register_selection, "plain"), lambda rule: Params(selection=rule)):
+        with pytest.raises(ParameterError, match=message):
+            use(Plain)
+    assert "plain" not in SELECTIONS
+
+
+def test_advice_on_an_unused_parameter_names_what_to_choose():
+    for params, advice in (
+        (Params(algo="selgb", margin=2.0), "choose another selection"),
+        (Params(algo="ranksvm", leaves=7), "choose another algorithm"),
+    ):
+        with pytest.raises(ParameterError, match=f"leave it out, or {advice}$"):
+            params.check_used()
+
+
+def test_rules_are_known_before_a_training():
+    code = "import ranksieve as rs; print(rs.params.OBJECTIVES['ndcg'].__name__)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "LambdaNdcg"
 
 
 def test_a_parameter_that_contradicts_a_passed_rule_is_refused():
@@ -487,7 +513,10 @@ def test_classes_that_are_no_rules_are_refused_in_words():
             return None
 
     for rule in (NoDefault, Factory):
-        for use in (lambda rule=rule: rs.register_selection("rule", rule), lambda rule=rule: Params(selection=rule)):
+        for use in (
+            lambda rule=rule: rs.params.register_selection("rule", rule),
+            lambda rule=rule: Params(selection=rule),
+        ):
             with pytest.raises(ParameterError, match=r"no default for its field 'depths?'"):
                 use()
     assert Params(selection=Foreign, depth=3).selection_rule.depth == 3

@@ -15,18 +15,14 @@ from . import (
     significance,
     synth,
 )
-from .boosting.registration import register_objective, register_selection
 from .data.data_file import DataFile
 from .data.dataset import Dataset
 from .data.read import read
-from .data.splits import split
 from .estimator import Ranker
 from .evaluation.evaluate import evaluate
 from .evaluation.explanations import explain
 from .evaluation.importance import importance
-from .evaluation.metric_names import register_metric
 from .forest.forest import Forest
-from .forest.formats.from_model import from_model
 from .models.load import load
 from .pruning.prune import prune
 from .rankers.combination import combine
@@ -53,7 +49,6 @@ __all__ = [
     "errors",
     "evaluate",
     "explain",
-    "from_model",
     "importance",
     "interpolate",
     "io",
@@ -65,13 +60,9 @@ __all__ = [
     "pruning",
     "pyterrier",
     "read",
-    "register_metric",
-    "register_objective",
-    "register_selection",
     "retrieval",
     "sampling",
     "significance",
-    "split",
     "synth",
     "train",
     "tune",

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ranksieve.boosting.callbacks import Record
 from ranksieve.data.categories import Categorical
+from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.tables import Table, is_table, split_table
 from ranksieve.dtypes import Features, Vector
@@ -190,9 +191,8 @@ class Ranker(BaseEstimator):
         Ranker
             The fitted estimator itself.
         """
-        data = Dataset.from_arrays(
-            X, y, qid=qid, group=group, weights=sample_weight, positions=positions, categorical=categorical
-        )
+        features = DataFile(X, categorical=categorical)
+        data = Dataset.from_arrays(features, y, qid, group=group, weights=sample_weight, positions=positions)
         names = data.feature_names if is_table(X) else None
         valid = _validation_sets(eval_set, eval_qid, eval_group, eval_sample_weight, data.categories)
         params = {name: value for name, value in self.get_params(deep=False).items() if name in self.__dict__}
@@ -319,7 +319,7 @@ def _validation_sets(
     groups = _one_per_set(eval_group, "eval_group", len(eval_set))
     weights = _one_per_set(weights, "eval_sample_weight", len(eval_set))
     sets = [
-        Dataset.from_arrays(X, y, qid=qid, group=group, weights=weight, categorical=_named(X, categories))
+        Dataset.from_arrays(DataFile(X, categorical=_named(X, categories)), y, qid, group=group, weights=weight)
         for (X, y), qid, group, weight in zip(eval_set, qids, groups, weights, strict=True)
     ]
     return sets[0] if len(sets) == 1 else sets

@@ -1,4 +1,4 @@
-"""Reading and writing files: data sets, TREC runs and judgements, queries, model cards, Vespa's rank profiles.
+"""Models of other libraries; files of data sets, TREC runs and judgements, queries, model cards, Vespa's profiles.
 
 MLflow loads models with it: `mlflow.pyfunc.save_model(path, loader_module="ranksieve.io", data_path="model.txt")`.
 """
@@ -7,6 +7,7 @@ from ranksieve.data.letor import write_letor
 from ranksieve.data.parquet import write_parquet
 from ranksieve.data.read import read
 from ranksieve.evaluation.model_card import model_card
+from ranksieve.forest.formats.from_model import from_model
 from ranksieve.forest.formats.vespa import rank_profile
 from ranksieve.models.load import load
 from ranksieve.retrieval.feature_logs import read_feature_log
@@ -16,6 +17,7 @@ from ranksieve.retrieval.runs import read_judgements, read_run, write_run
 _load_pyfunc = load  # what MLflow calls with the path of the file
 
 __all__ = [
+    "from_model",
     "model_card",
     "rank_profile",
     "read",

@@ -10,6 +10,7 @@ import numpy as np
 from ranksieve.data.lists import lists_from_runs, runs_of
 from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.evaluation.metric_names import register_metric
 from ranksieve.evaluation.metrics import Metric, parse_metric
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "rbp",
     "recall",
     "reciprocal_rank",
+    "register_metric",
 ]
 
 _DOC = """{title} of every query, one number per query in the order of their first rows.

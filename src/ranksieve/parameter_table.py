@@ -6,15 +6,12 @@ The table joins the parameters in `Core` and `Run` with the fields of all regist
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import keyword
 import os
-import pkgutil
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,11 +22,8 @@ from ranksieve.rules import (
     ALIASES,
     AUTO,
     NEAREST,
-    OBJECTIVES,
     RANKERS,
-    SELECTIONS,
-    STEPS,
-    STRATEGIES,
+    SLOTS,
     Parameter,
     Registry,
     choice,
@@ -53,20 +47,6 @@ from ranksieve.text_formats import (
 
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
 
-# Where the rules and rankers are: modules, and packages all of whose modules are loaded.
-RULES = (
-    "ranksieve.boosting.selections",
-    "ranksieve.boosting.objectives",
-    "ranksieve.boosting.steps",
-    "ranksieve.pruning.strategies",
-    "ranksieve.pruning.xcleaver",
-    "ranksieve.rankers.feature",
-    "ranksieve.rankers.lambdarank",
-    "ranksieve.rankers.lightgbm",
-    "ranksieve.rankers.mcrank",
-    "ranksieve.rankers.ranksvm",
-)
-SLOTS = (SELECTIONS, OBJECTIVES, STEPS, STRATEGIES)
 MOST_NAMED = 3  # rules that the help of a parameter names
 
 RESOURCES = ("threads", "memory", "bin_folder", "keep_bins")  # models do not depend on them
@@ -198,24 +178,13 @@ class Run:
     seed: int = integer(0, "Random seed")
 
 
-@cache
-def load_rules() -> None:
-    """Import the modules that register rules."""
-    for name in RULES:
-        module = importlib.import_module(name)
-        for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
-            importlib.import_module(f"{name}.{found.name}")
-
-
 def algorithms() -> dict[str, Algorithm]:
     """All algorithms: the boosted forests, and the rankers that are registered."""
-    load_rules()
     return FORESTS | {name: Algorithm((*parameters_of(one), *one.shared)) for name, one in RANKERS.items()}
 
 
 def without_rules() -> dict[str, Parameter]:
     """The parameters that belong to no rule: `algo`, those in `Core`, of the rankers and in `Run`."""
-    load_rules()
     names = (*FORESTS, *RANKERS)
     algo = Parameter("algo", str, "selgb", RANKERS.help, f"one of {', '.join(names)}", names.__contains__, names=names)
     own = {name: one for _, ranker in RANKERS.items() for name, one in parameters_of(ranker).items()}
@@ -317,18 +286,6 @@ def slot(registry: Registry) -> Parameter:
     return Parameter(
         registry.kind, object, registry.default, text, expected, convert=registry.checked, names=names
     )  # fmt: skip
-
-
-def register(registry: Registry, name: str, rule: Any, *, replace: bool = False) -> None:
-    """Register a rule of any kind; an error, and no change, where its parameters do not fit into the table."""
-    load_rules()
-    before = dict(registry.items())
-    registry.add(name, rule, replace=replace)
-    try:
-        table()
-    except ParameterError:
-        registry.restore(before)
-        raise
 
 
 def canonical(values: Mapping[str, Any]) -> dict[str, Any]:

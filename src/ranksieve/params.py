@@ -1,4 +1,4 @@
-"""`Params`, the checked parameters of a run; fields for the parameters of your own rules."""
+"""`Params`, the checked parameters of a run; your own rules: fields for their parameters, and names for them."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from ranksieve.errors import ParameterError, ParamName, param
 from ranksieve.parameter_table import (
     COMMON,
     FORESTS,
-    SLOTS,
     Algorithm,
     ParametersDoc,
     algorithms,
     alike,
     canonical,
-    load_rules,
     table,
     unknown_parameter,
     users,
     without_rules,
 )
+from ranksieve.registration import register_objective, register_selection
 from ranksieve.rules import (
     AUTO,
     OBJECTIVES,
     RANKERS,
     SELECTIONS,
+    SLOTS,
     STEPS,
     STRATEGIES,
     Parameter,
@@ -50,7 +50,19 @@ from ranksieve.rules import (
 from ranksieve.text_formats import is_monotone
 from ranksieve.user_functions import keep_sources, read_source
 
-__all__ = ["Params", "Selected", "Traits", "choice", "integer", "number", "parameter", "share", "switch"]
+__all__ = [
+    "Params",
+    "Selected",
+    "Traits",
+    "choice",
+    "integer",
+    "number",
+    "parameter",
+    "register_objective",
+    "register_selection",
+    "share",
+    "switch",
+]
 
 
 class Params:
@@ -179,8 +191,13 @@ class Params:
 
     @property
     def forest_algorithm(self) -> Algorithm:
-        """The algorithm that grows the trees: for X-CLEaVER, that of its base."""
-        return FORESTS[self.base] if self.algo == "xcleaver" else self.algorithm
+        """The algorithm that grows the trees: that of the base, where the algorithm has one."""
+        return FORESTS[self.base] if self._traits.has_base else self.algorithm
+
+    @property
+    def _traits(self) -> Traits:
+        """The traits of the ranker; those of a boosted forest are the defaults."""
+        return traits_of(RANKERS.get(self.algo))
 
     @cached_property
     def selection_rule(self) -> Any:
@@ -206,7 +223,6 @@ class Params:
         return self._rule(STRATEGIES, STRATEGIES.default)
 
     def _rule(self, registry: Registry, default: str) -> Any:
-        load_rules()
         chosen = self._values[registry.kind]
         if isinstance(chosen, str):
             chosen = registry.find(default if chosen == AUTO else chosen)
@@ -235,8 +251,8 @@ class Params:
     @property
     def uses_gains(self) -> bool:
         """Whether the gradients depend on `gains`."""
-        uses_lambdas = self.forest_algorithm.is_forest or self.algo in ("lambdarank", "lightgbm")
-        return uses_lambdas and traits_of(self.objective_rule).uses_gains
+        traits = traits_of(self.objective_rule) if self.forest_algorithm.is_forest else self._traits
+        return traits.uses_gains
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -248,7 +264,7 @@ class Params:
         if forest.is_forest:
             names |= self._rule_parameters(SELECTIONS, forest.selection)
             names |= self._rule_parameters(OBJECTIVES, forest.objective) | self._rule_parameters(STEPS, "")
-        if self.algo == "xcleaver":
+        if self._traits.has_base:
             names.discard("step_on")  # its rounds are grown without validation data
         return tuple(name for name in self._values if name in names)
 
@@ -283,7 +299,9 @@ class Params:
         """Refuse parameters that have no effect."""
         message = self.unused_message(names)
         if message:
-            raise ParameterError(*message, "; leave it out, or choose another algorithm")
+            kinds = {kind: None for name in self.unused(names) for kind in self._users(name)}
+            others = [f"another {'algorithm' if kind == RANKERS.kind else kind}" for kind in kinds]
+            raise ParameterError(*message, "; leave it out", f", or choose {' and '.join(others)}" if others else "")
 
     def drop_unused(self) -> Params:
         """The parameters without those that have no effect, such as a file's for several algorithms."""
@@ -297,16 +315,16 @@ class Params:
             message += ["; " if message else "", param(name), " is not used by ", param("algo", self.algo)]
             if self._values["selection"] != AUTO and self.forest_algorithm.is_forest:
                 message += [" with ", param("selection", label(self._values["selection"]))]
-            using = self._users(name)
-            message += [", only by ", *using] if using else []
+            for kind, using in self._users(name).items():
+                message += [", only by ", param(kind), f" {', '.join(using)}"]
         return message
 
-    def _users(self, name: str) -> list[str | ParamName]:
-        """What has to be chosen for a parameter to have an effect; empty if that is not known."""
+    def _users(self, name: str) -> dict[str, list[str]]:
+        """What has to be chosen for a parameter to have an effect, and by which parameter; empty if not known."""
         for kind, names in users(name).items():
             if kind != STEPS.kind or self.forest_algorithm.is_forest:
-                return [param(kind), f" {', '.join(names)}"]
-        return []
+                return {kind: names}
+        return {}
 
     def as_dict(self) -> dict[str, Any]:
         """The parameters that have an effect; rules and functions as their names."""

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from ranksieve.errors import ParamName, joined_parts
 from ranksieve.kernels.numba_cache import is_compiled
+from ranksieve.rules import RANKERS, traits_of
 from ranksieve.text_formats import counted, duration, plural
 
 if TYPE_CHECKING:
@@ -239,7 +240,8 @@ def shown_in_python(*, verbose: bool) -> Console | None:
 
 def training_display(algo: str, title: str = "", **options: Any) -> ProgressDisplay:
     """The display of an algorithm's training; a callback of `train`."""
-    return (PruningProgress if algo == "xcleaver" else TrainingProgress)(title or algo, **options)
+    in_rounds = traits_of(RANKERS.get(algo)).has_base
+    return (PruningProgress if in_rounds else TrainingProgress)(title or algo, **options)
 
 
 @contextmanager

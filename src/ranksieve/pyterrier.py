@@ -232,5 +232,4 @@ def _labelled(results: Any, qrels: Any, names: Sequence[str] | None) -> Dataset:
         [judged.get(id, {}).get(doc, 0.0) for id, doc in keys],
         qid=np.array([id for id, _ in keys], dtype=object),
         doc_ids=np.array([doc for _, doc in keys], dtype=object),
-        feature_names=names,
-    )
+    ).with_features(names)

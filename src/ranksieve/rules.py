@@ -8,6 +8,7 @@ and the tables of the documentation are derived from the registries (see `params
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
 import keyword
 import pkgutil
@@ -24,6 +25,28 @@ from ranksieve.field_types import fitted, words
 from ranksieve.user_functions import import_function
 
 AUTO = "auto"
+# Where the rules and rankers are: modules, and packages all of whose modules are loaded.
+RULES = (
+    "ranksieve.boosting.selections",
+    "ranksieve.boosting.objectives",
+    "ranksieve.boosting.steps",
+    "ranksieve.pruning.strategies",
+    "ranksieve.pruning.xcleaver",
+    "ranksieve.rankers.feature",
+    "ranksieve.rankers.lambdarank",
+    "ranksieve.rankers.lightgbm",
+    "ranksieve.rankers.mcrank",
+    "ranksieve.rankers.ranksvm",
+)
+
+
+@cache
+def load_rules() -> None:
+    """Import the modules that register rules."""
+    for name in RULES:
+        module = importlib.import_module(name)
+        for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
+            importlib.import_module(f"{name}.{found.name}")
 
 
 @dataclass(frozen=True)
@@ -82,13 +105,15 @@ class Traits:
     # of objectives
     needs_pairs: bool = False  # some query must have documents of two grades
     starts_at_mean: bool = False  # scores start at the mean label, the best constant of a regression
-    uses_gains: bool = False  # the gradients depend on the gain table
+    uses_gains: bool = False  # the gradients depend on the gain table; also of rankers
     # of selections
     is_periodic: bool = True  # it is made again every `every` trees
     needs_last_selection: bool = True  # it depends on earlier selections
     needs_all_queries: bool = False  # it compares documents of all queries, so workers cannot run it
     # of steps
     one_machine_only: bool = False
+    # of rankers
+    has_base: bool = False  # it grows the trees of the algorithm `base` in rounds, and prunes them after each
 
 
 @dataclass(frozen=True)
@@ -191,13 +216,15 @@ def share(default: float, help: str, *, zero: bool = False) -> Any:
     Examples
     --------
     >>> @dataclass(frozen=True)
-    ... class Part:
-    ...     part: float = share(0.5, "Share of the documents")
-    >>> parameters_of(Part)["part"].expected
-    'a number in (0, 1]'
+    ... class Parts:
+    ...     kept: float = share(0.5, "Share of the documents")
+    ...     left: float = share(0.0, "Share of the others", zero=True)
+    >>> [one.expected for one in parameters_of(Parts).values()]
+    ['a number in (0, 1]', 'a number in [0, 1]']
     """
-    expected = "a number in [0, 1]" if zero else "a number in (0, 1]"
-    return parameter(default, help, expected, lambda value: (value >= 0 if zero else value > 0) and value <= 1)
+    if zero:
+        return parameter(default, help, "a number in [0, 1]", lambda value: 0 <= value <= 1)
+    return parameter(default, help, "a number in (0, 1]", lambda value: 0 < value <= 1)
 
 
 def choice(default: str, help: str, names: tuple[str, ...]) -> Any:
@@ -311,8 +338,8 @@ def reserved_names() -> frozenset[str]:
     return frozenset(names - NOT_GIVEN - set(pkgutil.resolve_name("ranksieve.parameter_table:table")()))
 
 
-class Registry:
-    """The rules of one kind by name, for example all selections.
+class Registry(Mapping[str, Any]):
+    """The rules of one kind by name, for example all selections; those of this package are loaded when they are used.
 
     Parameters
     ----------
@@ -331,14 +358,17 @@ class Registry:
         self._rules: dict[str, Any] = {}
         self._own: dict[str, Any] = {}  # rules of this package
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._rules
+    def __getitem__(self, name: str) -> Any:
+        load_rules()
+        return self._rules[name]
 
     def __iter__(self) -> Iterator[str]:
+        load_rules()
         return iter(sorted(self._rules))  # not by import order, which differs between processes
 
-    def __getitem__(self, name: str) -> Any:
-        return self._rules[name]
+    def __len__(self) -> int:
+        load_rules()
+        return len(self._rules)
 
     def add(self, name: str, rule: Any, *, replace: bool = False) -> None:
         """Register a rule; with `replace`, in the place of the one that has the name."""
@@ -346,7 +376,7 @@ class Registry:
             raise ParameterError(
                 f"{name!r} cannot name a {self.kind}; give a word without a colon, other than {AUTO!r}"
             )
-        if name in self._rules and not replace:
+        if name in self and not replace:
             raise ParameterError(
                 f"there is a {self.kind} {name!r} already; choose another name, or replace it with replace=True"
             )
@@ -355,9 +385,6 @@ class Registry:
         self._check_fields(rule, f"the {self.kind} {name!r}")
         self._check_parameters(name, rule)
         self._rules[name] = rule
-
-    def items(self) -> list[tuple[str, Any]]:
-        return sorted(self._rules.items())
 
     def restore(self, rules: Mapping[str, Any]) -> None:
         """Hold these rules and no others."""
@@ -375,7 +402,7 @@ class Registry:
 
     def is_added(self, name: str) -> bool:
         """Whether the rule of a name is the user's."""
-        return self._rules[name] is not self._own.get(name)
+        return self[name] is not self._own.get(name)
 
     def is_own(self, rule: Any) -> bool:
         """Whether a rule is one of this package; a subclass of one is not."""
@@ -384,7 +411,7 @@ class Registry:
     def checked(self, rule: Any) -> Any:
         """A rule that is passed, or the name of one; its fields are checked."""
         if isinstance(rule, str):
-            if not rule or (self.default != AUTO and rule not in self._rules and ":" not in rule):
+            if not rule or (self.default != AUTO and rule not in self and ":" not in rule):
                 raise ParameterError(param(self.kind), f" is {rule!r}; {self._known(rule)}")
             return rule
         if not callable(rule) or not (self.signature or dataclasses.is_dataclass(rule)):
@@ -397,7 +424,12 @@ class Registry:
         return self.signature or "a dataclass as those of the registered ones"
 
     def _check_fields(self, rule: Any, title: str) -> None:
-        """Refuse fields whose names have another meaning and, in a class, fields without a plain default."""
+        """Refuse classes without fields; fields whose names have another meaning, or that have no plain default."""
+        if isinstance(rule, type) and not dataclasses.is_dataclass(rule):
+            raise ParameterError(
+                f"{title} is the class {rule.__qualname__}, which is no dataclass; expected {self._expected_rule}; "
+                "decorate the class with @dataclass(frozen=True)"
+            )
         for name, one in parameters_of(rule if isinstance(rule, type) else type(rule)).items():
             if name.strip("_") != name or keyword.iskeyword(name) or name in reserved_names():
                 raise ParameterError(f"{title} has a field {name!r}, a name that has another meaning; rename the field")
@@ -408,7 +440,7 @@ class Registry:
         """Parameters of one name have one default and one type in all rules of a kind."""
         own = parameters_of(rule) if isinstance(rule, type) else {}
         for parameter in own.values():
-            for other, known in self.items():
+            for other, known in sorted(self._rules.items()):
                 there = parameters_of(known).get(parameter.name) if isinstance(known, type) and other != name else None
                 if there is not None and (there.default, there.type) != (parameter.default, parameter.type):
                     raise ParameterError(
@@ -418,8 +450,8 @@ class Registry:
 
     def find(self, name: str) -> Any:
         """The rule of a name: a registered one, or the user's own as `file.py:function`."""
-        if name in self._rules:
-            return self._rules[name]
+        if name in self:
+            return self[name]
         if ":" in name and self.signature:
             rule = import_function(name, parameter=self.kind, signature=self.signature)
             self._check_fields(rule, f"the {self.kind} {name!r}")
@@ -430,7 +462,7 @@ class Registry:
         """Advice on a name that is not known."""
         known = ", ".join([AUTO, *self] if self.default == AUTO else self)
         near = NEAREST.get(name.lower(), name)
-        return f"{did_you_mean(near, self._rules)}known: {known}{', and file.py:function' if self.signature else ''}"
+        return f"{did_you_mean(near, self)}known: {known}{', and file.py:function' if self.signature else ''}"
 
     def build(self, rule: Any, values: Mapping[str, Any]) -> Any:
         """The rule with those of the values that are its parameters; functions and finished rules stay as they are."""
@@ -470,3 +502,4 @@ STRATEGIES = Registry(
     "Which trees are removed",
 )  # fmt: skip
 RANKERS = Registry("algo", "", "", "Algorithm")  # those that are not one boosted forest
+SLOTS = (SELECTIONS, OBJECTIVES, STEPS, STRATEGIES)  # rules that a parameter of their kind chooses

@@ -1,5 +1,6 @@
-"""Static samples of a data set: fewer negatives, the same queries."""
+"""Parts of a data set: sets of whole queries, and samples with fewer negatives."""
 
 from ranksieve.data.sampling import by_model, truncate, undersample
+from ranksieve.data.splits import split
 
-__all__ = ["by_model", "truncate", "undersample"]
+__all__ = ["by_model", "split", "truncate", "undersample"]

@@ -57,7 +57,9 @@ def test_the_first_set_is_the_naive_best(seed, gain, n_categories):
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, n_categories, 400).astype(float)
     codes[rng.random(400) < 0.1] = np.nan
-    binned = bin_data(rs.Dataset.from_arrays(codes[:, None], np.zeros(400), group=[150, 250], categorical="1"))
+    binned = bin_data(
+        rs.Dataset.from_arrays(codes[:, None], np.zeros(400), group=[150, 250]).with_features(categorical="1")
+    )
     grad, hess = gradients(400, seed)
     params = Params(leaves=2, gain=gain, l2=0.5, **SMALL)
     tree, _ = grown(binned, params, grad, hess)
@@ -78,8 +80,8 @@ def test_no_other_set_of_categories_gains_more(seed, n_categories):
     """Without smoothing, the best set lies along the order of the categories' values (Fisher 1958)."""
     rng = np.random.default_rng(seed)
     codes = np.concatenate([np.arange(n_categories), rng.integers(0, n_categories, 60)])
-    data = rs.Dataset.from_arrays(
-        codes[:, None].astype(float), np.zeros(len(codes)), group=[len(codes)], categorical="1"
+    data = rs.Dataset.from_arrays(codes[:, None].astype(float), np.zeros(len(codes)), group=[len(codes)]).with_features(
+        categorical="1"
     )
     grad, hess = gradients(len(codes), seed)
     params = Params(leaves=2, min_docs=1, min_docs_per_group=1, cat_smooth=0, cat_l2=0, l2=0, max_cat_to_onehot=1)
@@ -114,10 +116,10 @@ def test_lightgbm_grows_the_same_tree(n_categories):
          "min_data_in_leaf": 20, "num_threads": 1, "min_data_in_bin": 1, "max_cat_to_onehot": 5},
         lightgbm.Dataset(codes[:, None].astype(float), labels, categorical_feature=[0]), 1,
     )  # fmt: skip
-    data = rs.Dataset.from_arrays(codes[:, None], labels, group=[1000, 2000], categorical="1")
+    data = rs.Dataset.from_arrays(codes[:, None], labels, group=[1000, 2000]).with_features(categorical="1")
     params = {"l2": 1.0, "learning_rate": 0.1, "max_cat_to_onehot": 5}
     ours = rs.train(data, algo="mart", trees=1, leaves=4, min_docs=20, **params, verbose=False, threads=1)
-    theirs = rs.from_model(theirs)
+    theirs = rs.io.from_model(theirs)
     assert [ours.set_of(split).tolist() for split in range(3)] == [theirs.set_of(split).tolist() for split in range(3)]
     np.testing.assert_array_equal(ours.leaf_count, theirs.leaf_count)
     np.testing.assert_allclose(ours.leaf_values, theirs.leaf_values, rtol=1e-6)
@@ -289,7 +291,7 @@ def test_what_cannot_use_categories_says_so(data, more, message):
 
 def test_numbers_that_are_no_categories_are_refused():
     with pytest.raises(DataError, match=r"feature 'f1' is categorical and holds 0.5; expected integers from 0 to"):
-        bin_data(rs.Dataset.from_arrays([[0.5], [1.0]], [0, 1], group=[2], categorical="f1"))
+        bin_data(rs.Dataset.from_arrays([[0.5], [1.0]], [0, 1], group=[2]).with_features(categorical="f1"))
 
 
 def test_messages_on_categories_and_thresholds_name_the_feature():

@@ -25,7 +25,7 @@ def background():
 def named(data, names=None, order=slice(None)):
     names = names or [f"x{i}" for i in range(data.n_features)]
     features = np.nan_to_num(data.features)[:, order]
-    return rs.Dataset.from_arrays(features, data.labels, group=data.lists.sizes, feature_names=names[order])
+    return rs.Dataset.from_arrays(features, data.labels, group=data.lists.sizes).with_features(names[order])
 
 
 def test_base_and_new_trees_are_one_model_file(tmp_path, data, background):

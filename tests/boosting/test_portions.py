@@ -11,11 +11,8 @@ from ranksieve.boosting.training_rows import WHOLE, Portion, TrainingLists
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.evaluation.metrics import metric_of
-from ranksieve.parameter_table import load_rules
 from ranksieve.params import Params
 from ranksieve.rules import SELECTIONS
-
-load_rules()
 
 
 def targets_of(binned: Binned, trees: list, params: Params, portion: Portion) -> list:

@@ -221,7 +221,7 @@ def test_own_rules_go_by_name_and_by_file(tmp_path):
     data = small_dataset()
     rule = "import numpy as np\ndef half(view):\n    return np.arange(0, view.lists.n_docs, 2)\nnumber = 3\n"
     (tmp_path / "my_rules.py").write_text(rule)
-    rs.register_selection("every-other", lambda view: np.arange(0, view.lists.n_docs, 2))
+    rs.params.register_selection("every-other", lambda view: np.arange(0, view.lists.n_docs, 2))
     by_name = rs.train(data, selection="every-other", trees=4, leaves=4)
     by_file = rs.train(data, selection=f"{tmp_path}/my_rules.py:half", trees=4, leaves=4)
     np.testing.assert_array_equal(by_name.predict(data), by_file.predict(data))
@@ -234,9 +234,9 @@ def test_own_rules_go_by_name_and_by_file(tmp_path):
         with pytest.raises(ParameterError, match=message):
             rs.train(data, selection=wrong)
     with pytest.raises(ParameterError, match="cannot name a selection"):
-        rs.register_selection("a:b", len)
+        rs.params.register_selection("a:b", len)
     with pytest.raises(ParameterError, match="expected a function"):
-        rs.register_selection("ab", 3)
+        rs.params.register_selection("ab", 3)
 
 
 def test_bad_weights_of_a_rule_are_refused():

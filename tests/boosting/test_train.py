@@ -205,14 +205,14 @@ def test_features_in_another_order_are_matched_by_name(tmp_path, data):
     names = [f"x{i}" for i in range(7)]
     plain = np.nan_to_num(data.features)
     sizes = np.diff(data.offsets)
-    train = rs.Dataset.from_arrays(plain, data.labels, group=sizes, feature_names=names)
-    turned = rs.Dataset.from_arrays(plain[:, ::-1], data.labels, group=sizes, feature_names=names[::-1])
+    train = rs.Dataset.from_arrays(plain, data.labels, group=sizes).with_features(names)
+    turned = rs.Dataset.from_arrays(plain[:, ::-1], data.labels, group=sizes).with_features(names[::-1])
     rs.io.write_parquet(turned, tmp_path / "turned.parquet")
     model = rs.train(train, valid=train, **SMALL)
     for valid in (turned, tmp_path / "turned.parquet"):
         assert rs.train(train, valid=valid, **SMALL).info["history"] == model.info["history"]
     np.testing.assert_array_equal(model.predict(turned), model.predict(train))
-    renamed = rs.Dataset.from_arrays(plain, data.labels, group=sizes, feature_names=["y", *names[1:]])
+    renamed = rs.Dataset.from_arrays(plain, data.labels, group=sizes).with_features(["y", *names[1:]])
     with pytest.raises(DataError, match="feature 1 is 'y', but was 'x0' in training"):
         rs.train(train, valid=renamed, **SMALL)
 

@@ -95,8 +95,8 @@ def test_train_and_evaluate_show_the_first_stage_that_the_data_notes(run, tmp_pa
     parts = {}
     for seed, name in enumerate(("train", "test")):
         made = small_dataset(seed=seed, n_features=3)
-        parts[name] = rs.Dataset.from_arrays(
-            made.features, made.labels, group=made.lists.sizes, feature_names=names, first_stage="bm25"
+        parts[name] = rs.Dataset.from_arrays(made.features, made.labels, group=made.lists.sizes).with_features(
+            names, first_stage="bm25"
         )
         rs.io.write_parquet(parts[name], tmp_path / f"{name}.parquet")
     test, out = parts["test"], tmp_path / "model.txt"

@@ -45,8 +45,8 @@ def test_every_kind_of_table_gives_the_same_numbers(kind):
     np.testing.assert_array_equal(data.features[:, 1], NUMBERS)
     names = [name for name in data.categories["brand"] if name]
     assert names == ["z", "a", "ü b"] and data.feature_names == ("price", "brand")
-    features = TABLES[kind]({"price": COLUMNS["price"], "brand": BRANDS})
-    made = rs.Dataset.from_arrays(features, COLUMNS["label"], COLUMNS["qid"], **named)
+    features = rs.DataFile(TABLES[kind]({"price": COLUMNS["price"], "brand": BRANDS}), **named)
+    made = rs.Dataset.from_arrays(features, COLUMNS["label"], COLUMNS["qid"])
     np.testing.assert_array_equal(made.features, data.features)
     assert made.info.categorical.tolist() == [1]
 
@@ -121,9 +121,11 @@ def test_validation_text_may_leave_out_the_last_categorical_feature(tmp_path):
 
 @pytest.mark.parametrize("wrong", [-0.5, 1.5, 2.0**24])
 def test_validation_data_holds_whole_numbers_too(wrong):
-    train = bin_data(rs.Dataset.from_arrays([[0.0], [1.0], [-1.0]], [1, 0, 0], group=[1, 2], categorical="f1"))
+    train = bin_data(
+        rs.Dataset.from_arrays([[0.0], [1.0], [-1.0]], [1, 0, 0], group=[1, 2]).with_features(categorical="f1")
+    )
     assert train.bins[:, 0].tolist() == [0, 1, 255]
-    data = rs.Dataset.from_arrays([[0.0], [1.0], [wrong]], [1, 0, 0], group=[1, 2], categorical="f1")
+    data = rs.Dataset.from_arrays([[0.0], [1.0], [wrong]], [1, 0, 0], group=[1, 2]).with_features(categorical="f1")
     for use in (bin_data, lambda given: bin_like(given, train)):
         with pytest.raises(DataError, match=r"feature 'f1' is categorical and holds .*; expected integers from 0 to"):
             use(data)
@@ -196,7 +198,7 @@ def test_lists_become_features_of_0_and_1(kind, tmp_path):
     if kind == "parquet":
         given = tmp_path / "data.parquet"
         pa.parquet.write_table(table, given)
-    with pytest.raises(DataError, match="column 'genres' holds lists; leave it out"):
+    with pytest.raises(DataError, match="column 'genres' holds lists; expected numbers; leave it out"):
         rs.read(given)
     data = rs.read(given, categorical="gen*")
     assert data.feature_names == ("price", "genres=drama", "genres=war", "genres=love") and not data.categories

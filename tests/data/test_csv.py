@@ -54,7 +54,7 @@ def test_compressed_and_in_small_blocks(tmp_path, monkeypatch):
 
 def test_documents_to_score_need_features_alone(tmp_path):
     rs.io.write_parquet(
-        Dataset.from_arrays([[1.0, 2.0], [3.0, 4.0]], [1, 0], [7, 7], feature_names=["a", "b"]), tmp_path / "x"
+        Dataset.from_arrays([[1.0, 2.0], [3.0, 4.0]], [1, 0], [7, 7]).with_features(["a", "b"]), tmp_path / "x"
     )
     pq.write_table(pq.read_table(tmp_path / "x").select(["a", "b"]), tmp_path / "data.parquet")
     for path in (written(tmp_path, "a,b\n1,2\n3,4\n"), tmp_path / "data.parquet"):
@@ -83,7 +83,7 @@ def test_documents_to_score_need_features_alone(tmp_path):
         ("label,qid,bm25\n1,a,inf\n", ":2: feature 'bm25' is infinite"),
         ("label,qid,bm25\n", "has 0 rows"),
         ("label,qid\n1,a\n", "0 feature columns"),
-        ("label,qid,label\n1,a,2\n", "two columns have the same name"),
+        ("label,qid,label\n1,a,2\n", "two columns are named 'label'"),
         (",label,qid,bm25\n0,1,a,2\n", "column 1 has no name; .*index=False"),
         ("grade,qid,bm25\n1,a,2\n", "no column 'label'; .*label='grade'"),
         ("first,second\n1,2\n", "no column 'label'; it has: first, second; name the one"),

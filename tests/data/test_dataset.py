@@ -3,15 +3,17 @@
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import default_names
 from ranksieve.data.lists import Lists, lists_from_runs, runs_of
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ParameterError, RanksieveError
 
 X = np.arange(12.0).reshape(6, 2)
 APART = ["b", "a", "b", "c", "a", "b"]  # in the order of their first rows: b 0 2 5, a 1 4, c 3
@@ -107,15 +109,39 @@ def test_query_ids_are_whole_numbers_where_all_look_like_that(ids, expected):
         ({"group": [2], "weights": [1, np.inf]}, "weights must be finite"),
         ({"group": [2], "weights": [0, 0]}, "not all zero"),
         ({"group": [2], "weights": [1, 2, 3]}, "3 weights for 2 documents of 1 queries"),
-        ({"group": [2], "feature_names": ["a"]}, "1 feature names for 2 features"),
-        ({"group": [2], "feature_names": ["a", "a"]}, "must be unique"),
-        ({"group": [2], "first_stage": "bm25"}, "no feature is named 'bm25'"),
-        ({"group": [2], "first_stage": 2}, "feature 2 does not exist"),
     ],
 )
 def test_what_is_refused(options, message):
     with pytest.raises(DataError, match=message):
         Dataset.from_arrays(np.ones((2, 2)), options.pop("y", [0, 1]), **options)
+
+
+@pytest.mark.parametrize(
+    ("described", "message"),
+    [
+        ({"names": ["a"]}, "1 feature names for 2 features"),
+        ({"names": ["a", "a"]}, "must be unique"),
+        ({"first_stage": "bm25"}, "no feature is named 'bm25'"),
+        ({"first_stage": 2}, "feature 2 does not exist"),
+        ({"categorical": "brand"}, "no feature is named 'brand'"),
+    ],
+)
+def test_descriptions_of_features_that_are_refused(described, message):
+    data = Dataset.from_arrays(np.ones((2, 2)), [0, 1], group=[2])
+    with pytest.raises(RanksieveError, match=message):
+        data.with_features(**described)
+
+
+def test_features_are_described_again():
+    data = Dataset.from_arrays(np.ones((2, 2)), [0, 1], group=[2]).with_features(categorical="f2", first_stage=0)
+    named = data.with_features(["bm25", "brand"])
+    assert (named.feature_names, named.first_stage, named.categories) == (("bm25", "brand"), 0, {"brand": []})
+
+
+def test_a_table_of_features_names_its_categories_alone():
+    table = DataFile(pd.DataFrame({"bm25": [1.0, 2.0]}), weight="bm25")
+    with pytest.raises(ParameterError, match="weight is for data with labels; leave it out"):
+        Dataset.from_arrays(table, [0, 1], group=[2])
 
 
 def test_default_names_count_from_one():

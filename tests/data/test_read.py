@@ -35,7 +35,7 @@ def columns(n_docs=60, **names):
 def dataset():
     found = columns()
     X = np.stack([found["bm25"], found["age"]], axis=1)
-    return rs.Dataset.from_arrays(X, found["label"], found["qid"], feature_names=["bm25", "age"])
+    return rs.Dataset.from_arrays(X, found["label"], found["qid"]).with_features(["bm25", "age"])
 
 
 def text_of(model, tmp_path):
@@ -107,7 +107,7 @@ def test_columns_in_another_order_are_matched_by_name(kind, tmp_path):
     turned = {name: data[name] for name in ("age", "qid", "bm25", "label")} | {"title": np.repeat("text", 60)}
     np.testing.assert_array_equal(model.predict(KINDS[kind](turned)), expected)
     X = np.stack([data["age"], data["bm25"]], axis=1)
-    other = rs.Dataset.from_arrays(X, data["label"], data["qid"], feature_names=["age", "bm25"])
+    other = rs.Dataset.from_arrays(X, data["label"], data["qid"]).with_features(["age", "bm25"])
     np.testing.assert_array_equal(model.predict(other), expected)
     ranker = rs.Ranker(**OPTIONS).fit(
         pd.DataFrame({name: data[name] for name in ("qid", "bm25", "age")}), data["label"]

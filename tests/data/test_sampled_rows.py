@@ -146,7 +146,7 @@ def test_row_groups_that_are_not_sampled_are_not_decoded(short_stripes, tmp_path
 def test_all_categories_are_counted(short_stripes, tmp_path):
     rng = np.random.default_rng(0)
     X = np.stack([rng.standard_normal(N), np.arange(N) // STRIPE], axis=1)
-    data = rs.Dataset.from_arrays(X, np.zeros(N), group=[N], feature_names=["a", "c"], categorical="c")
+    data = rs.Dataset.from_arrays(X, np.zeros(N), group=[N]).with_features(["a", "c"], categorical="c")
     rs.io.write_parquet(data, tmp_path / "all.parquet")
     for given in (data, tmp_path / "all.parquet"):
         assert len(bin_data(given).binning.codes[1]) == 91

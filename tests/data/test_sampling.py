@@ -18,7 +18,9 @@ def tied_dataset(seed=0):
     data = small_dataset(seed=seed)
     order = np.random.default_rng(seed).permutation(data.n_docs)
     qid = data.query_ids.repeat(data.lists.sizes)[order]
-    return rs.Dataset.from_arrays(data.features[order], data.labels[order], qid=qid, first_stage=6, doc_ids=order)
+    return rs.Dataset.from_arrays(data.features[order], data.labels[order], qid=qid, doc_ids=order).with_features(
+        first_stage=6
+    )
 
 
 def by_value(rows, values):
@@ -117,10 +119,10 @@ def test_bad_wishes_are_refused():
 
 def test_splits_cover_every_query_once():
     data = small_dataset(n_queries=23)
-    parts = rs.split(data, (0.6, 0.2, 0.2), seed=4)
+    parts = rs.sampling.split(data, (0.6, 0.2, 0.2), seed=4)
     assert [part.n_queries for part in parts] == [14, 4, 5]
     assert sorted(query for part in parts for query in part.query_ids) == data.query_ids.tolist()
-    again = rs.split(rs.sampling.undersample(data, n=1), (0.6, 0.2, 0.2), seed=4)
+    again = rs.sampling.split(rs.sampling.undersample(data, n=1), (0.6, 0.2, 0.2), seed=4)
     assert [part.query_ids.tolist() for part in again] == [part.query_ids.tolist() for part in parts]
     for shares in ((0.5, 0.6), (1.2, -0.2), ()):
         with pytest.raises(ParameterError, match="add up to 1"):

@@ -49,7 +49,7 @@ def test_frames_become_float32(kind):
     [
         ({"title": ["x", "y"], "qid": ["1", "2"]}, "column 'title' holds .*expected numbers"),
         ({"qid": ["1", "2"]}, "0 feature columns"),
-        ({"bm25": [1.0, 2.0], "qid": ["1", None]}, "every row needs a query id"),
+        ({"bm25": [1.0, 2.0], "qid": ["1", None]}, "row 1: column 'qid' is null"),
     ],
 )
 def test_frames_that_cannot_be_used(kind, columns, message):
@@ -140,9 +140,7 @@ def test_parquet_written_and_read_again(tmp_path, monkeypatch, group_rows):
     full = random_data(
         doc_ids=[f"d{row}" for row in range(250)],
         weights=np.arange(250) / 7,
-        feature_names=[f"s.{name}" for name in "abcdefghi"],
-        first_stage="s.d",
-    )
+    ).with_features([f"s.{name}" for name in "abcdefghi"], first_stage="s.d")
     for data in (plain, full):
         write_parquet(data, path)
         assert pq.ParquetFile(path).metadata.row_group(0).num_rows == min(group_rows, 250)
@@ -247,7 +245,7 @@ def test_parquet_of_a_later_version(tmp_path, monkeypatch):
 
 def test_features_must_not_take_the_names_of_other_columns(tmp_path):
     with pytest.raises(DataError, match="a feature is named 'weight'"):
-        write_parquet(Dataset.from_arrays([[1.0]], [1], qid=[1], feature_names=["weight"]), tmp_path / "x")
+        write_parquet(Dataset.from_arrays([[1.0]], [1], qid=[1]).with_features(["weight"]), tmp_path / "x")
     with pytest.raises(DataError, match="choose a folder"):
         write_parquet(random_data(), tmp_path / "absent" / "x")
     assert not list(tmp_path.iterdir())

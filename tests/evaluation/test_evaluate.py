@@ -125,7 +125,7 @@ def test_models_of_other_libraries_are_read(library):
     else:
         model = peer.XGBRanker(n_estimators=5, max_depth=3).fit(X, y, group=group)
         others = [model.get_booster()]
-    expected = rs.evaluate(rs.from_model(model), data).mean()
+    expected = rs.evaluate(rs.io.from_model(model), data).mean()
     for given in (model, *others):
         assert rs.evaluate(given, data).mean() == expected
     assert rs.evaluate({"theirs": model, "zero": np.zeros(data.n_docs)}, data).mean("theirs") == expected

@@ -24,7 +24,7 @@ def data():
     rng = np.random.default_rng(0)
     X = rng.random((60, 3)).astype(np.float32)
     y = (3 * X[:, 0]).astype(int)
-    return rs.Dataset.from_arrays(X, y, qid=np.repeat(np.arange(6), 10), feature_names=["bm25", "a|b", "<script>"])
+    return rs.Dataset.from_arrays(X, y, qid=np.repeat(np.arange(6), 10)).with_features(["bm25", "a|b", "<script>"])
 
 
 @pytest.fixture(scope="module")

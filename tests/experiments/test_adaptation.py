@@ -192,7 +192,7 @@ def named_parquet(folder, name, features, seed):
     data = small_dataset(seed=seed)
     ids = np.repeat([f"{name}-{query}" for query in data.query_ids], data.lists.sizes)
     values = data.features[:, : len(features)]
-    named = rs.Dataset.from_arrays(values, data.labels, qid=ids, feature_names=features)
+    named = rs.Dataset.from_arrays(values, data.labels, qid=ids).with_features(features)
     rs.io.write_parquet(named, folder / f"{name}.parquet")
 
 

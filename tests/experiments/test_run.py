@@ -208,7 +208,7 @@ def test_files_split_by_query_and_into_folds(tmp_path):
     (one,) = DataSpec("web", file="all.parquet").checked(tmp_path)
     assert one.has_first_stage()
     loaded = load(one, {"max_bins": 255})
-    parts = rs.split(data)
+    parts = rs.sampling.split(data)
     for part, expected in zip((loaded.train, loaded.valid, loaded.test), parts, strict=True):
         assert part.binned.lists.query_ids.tolist() == expected.query_ids.tolist()
         assert part.binned.lists.labels.tolist() == expected.labels.tolist()

@@ -59,7 +59,7 @@ def test_dicts_are_no_tables(model, data):
 @pytest.mark.parametrize("categorical", ["1", None])
 def test_data_sets_of_numbers_are_refused_where_categories_have_names(model, names, categorical):
     X = np.column_stack([codes(table()), table()["x"]])
-    data = rs.Dataset.from_arrays(X, table()["label"], group=[60, 60], feature_names=names, categorical=categorical)
+    data = rs.Dataset.from_arrays(X, table()["label"], group=[60, 60]).with_features(names, categorical=categorical)
     with pytest.raises(DataError, match=r"holds numbers, but is categorical in the model, .*give a table with texts"):
         model.predict(data)
     with pytest.raises(DataError, match="holds numbers, but is categorical"):
@@ -154,7 +154,7 @@ def test_tables_of_float64_are_not_rounded_for_models_with_float64_thresholds():
     frame = pd.DataFrame({"time": times, "brand": pd.Categorical(rng.choice(["a", "b", "c"], 400))})
     given = lightgbm.Dataset(frame, (np.sin(times / 400) > 0).astype(int), group=[20] * 20)
     booster = lightgbm.train({"objective": "lambdarank", "min_data_per_group": 5, "verbose": -1}, given, 5)
-    model = rs.from_model(booster)
+    model = rs.io.from_model(booster)
     assert np.any(model.threshold != model.threshold.astype(np.float32))
     for one in (frame, pa.Table.from_pandas(frame)):
         np.testing.assert_array_equal(model.predict(one), booster.predict(frame))

@@ -205,7 +205,7 @@ def test_every_form_of_documents() -> None:
 
 def test_tables_without_a_feature_are_not_scored_by_position() -> None:
     pd = pytest.importorskip("pandas")
-    data = Dataset.from_arrays(np.zeros((4, 3)), [0, 1, 0, 1], qid=[1, 1, 2, 2], feature_names=["bm25", "age", "links"])
+    data = Dataset.from_arrays(np.zeros((4, 3)), [0, 1, 0, 1], qid=[1, 1, 2, 2]).with_features(["bm25", "age", "links"])
     model = ranksieve.train(data, trees=1, leaves=2, min_docs=1)
     table = pd.DataFrame(np.ones((2, 3)), columns=["bm25", "age", "links"])
     expected = model.predict(table)

@@ -26,8 +26,8 @@ def model(data):
 
 
 def test_one_feature_alone(data):
-    named = rs.Dataset.from_arrays(
-        data.features, data.labels, group=data.lists.sizes, feature_names=[*"abcdef", "bm25"], first_stage="bm25"
+    named = rs.Dataset.from_arrays(data.features, data.labels, group=data.lists.sizes).with_features(
+        [*"abcdef", "bm25"], first_stage="bm25"
     )
     ranker = rs.train(named, valid=named, algo="feature")
     assert np.array_equal(ranker.predict(named), np.nan_to_num(data.features[:, 6]))

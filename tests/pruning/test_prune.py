@@ -173,8 +173,8 @@ def test_pruning_a_lightgbm_model(data, tmp_path):
     pruned.save(tmp_path / "pruned.txt")
     theirs = lightgbm.Booster(model_file=tmp_path / "pruned.txt").predict(np.asarray(data.features))
     np.testing.assert_array_equal(theirs, pruned.predict(data))
-    named = rs.Dataset.from_arrays(
-        data.features, data.labels, group=data.lists.sizes, feature_names=[f"own {i}" for i in range(data.n_features)]
+    named = rs.Dataset.from_arrays(data.features, data.labels, group=data.lists.sizes).with_features(
+        [f"own {i}" for i in range(data.n_features)]
     )  # of a model without names features pass by number
     again = rs.prune(tmp_path / "theirs.txt", named, judge_on="train", rate=0.5, rounds=2)
     np.testing.assert_array_equal(again.weights, pruned.weights)

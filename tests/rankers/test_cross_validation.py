@@ -103,7 +103,7 @@ def test_folds_in_processes_are_the_same_with_own_rules_and_metrics(data, tmp_pa
     def best_score(labels, scores, offsets, k):
         return np.maximum.reduceat(scores, offsets[:-1])
 
-    rs.register_selection("first-six", first_six)
+    rs.params.register_selection("first-six", first_six)
     chosen = QUICK | {"selection": first_six, "metric": best_score, "folds": 3}
     here, elsewhere = (rs.cv(data, jobs=jobs, **chosen) for jobs in (1, 2))
     np.testing.assert_array_equal(elsewhere.per_query(), here.per_query())

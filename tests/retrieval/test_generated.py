@@ -42,7 +42,7 @@ def test_a_model_learns_from_them(tmp_path):
     made = generate_texts(1500, 60)
     with rs.Index.build(made.documents, tmp_path / "index", fields=["title", "text"], numbers=["rating"]) as index:
         data = rs.retrieval.extract_features(index, made.queries, judgements=made.judgements, depth=100)
-    train, _, test = rs.split(data)
+    train, _, test = rs.sampling.split(data)
     model = rs.train(train, trees=20, leaves=8, algo="lambdamart", gain="newton")
     first = np.asarray(test.features[:, test.feature_names.index("first.score")], dtype=float)
     found = rs.evaluate({"first": first, "model": model}, test)

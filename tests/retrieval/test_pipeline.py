@@ -56,11 +56,8 @@ def test_features_in_another_order_and_of_ones_own(index):
     extra = {"mine": digits}
     data = extract_features(index, QUERIES, judgements=JUDGEMENTS, select=names, extra=extra)
     turned = rs.Dataset.from_arrays(
-        data.features[:, ::-1].copy(),
-        data.labels,
-        qid=np.repeat(data.query_ids, data.lists.sizes),
-        feature_names=data.feature_names[::-1],
-    )
+        data.features[:, ::-1].copy(), data.labels, qid=np.repeat(data.query_ids, data.lists.sizes)
+    ).with_features(data.feature_names[::-1])
     model = rs.train(turned, trees=4, leaves=4, min_docs=1)
     run = rs.Pipeline(index, model, extra=extra).rerank({"1": QUERIES["1"]})
     np.testing.assert_allclose(np.sort(run.scores), np.sort(model.predict(turned)[: data.offsets[1]]))

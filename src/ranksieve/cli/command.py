@@ -60,7 +60,11 @@ class Command(WholeWords, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[WORDS] = list(args)
-        return super().parse_args(ctx, args)
+        ctx.allow_extra_args = True  # click's error does not hold them
+        extra = super().parse_args(ctx, args)
+        if extra and not ctx.resilient_parsing:
+            raise UsageError(f"got unexpected extra argument{'s' * (len(extra) > 1)} ({' '.join(extra)})", ctx)
+        return extra
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         arguments = (param for param in self.get_params(ctx) if param.param_type_name == "argument")
@@ -211,7 +215,7 @@ def usage_message(error: Any) -> str:
     param = getattr(error, "param", None)
     if param is None:
         message = error.format_message()
-        if data_option and "extra argument" in message:
+        if data_option and context.args:
             advice = f"give the data as {data_option} FILE; {advice}"
         return f"{(message[:1].lower() + message[1:]).rstrip('.')}; {advice}"
     if type(error).__name__ == "MissingParameter":

@@ -15,7 +15,7 @@ from ranksieve.cli.options import given_flags, with_params
 from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Quiet, Seed, Threads, n_features_option
 from ranksieve.cli.training_data import warn_of_same_files
 from ranksieve.errors import ParameterError
-from ranksieve.parameter_table import load_rules, slot
+from ranksieve.parameter_table import slot
 from ranksieve.rules import STRATEGIES, Parameter, parameters_of
 from ranksieve.text_formats import counted, duration
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 def strategy_parameters() -> dict[str, Parameter]:
     """The choice of a strategy, and the parameters of all strategies."""
-    load_rules()
     own = {name: one for rule in STRATEGIES for name, one in parameters_of(STRATEGIES[rule]).items()}
     return {"strategy": replace(slot(STRATEGIES), help="How trees are chosen for removal"), **own}
 

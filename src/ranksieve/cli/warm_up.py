@@ -41,7 +41,8 @@ def warm_up(
     left = [task for task in tasks or TASKS if not is_done(task)]
     if left:
         raise RanksieveError(
-            f"the kernels of {', '.join(left)} were not compiled; echo {left[0]} | python -m ranksieve.cli.warm_up shows why"
+            f"the kernels of {', '.join(left)} were not compiled; "
+            f"echo {left[0]} | python -m ranksieve.cli.warm_up shows why"
         )
     show_facts([("compiled", f"{counted(kernel=n_kernels)} in {duration(seconds)}")])
 

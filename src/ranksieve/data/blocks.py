@@ -19,7 +19,7 @@ from numba import get_num_threads
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.feature_columns import FeatureColumns, Rows
 from ranksieve.data.features import Described
-from ranksieve.data.lists import Lists, lists_from_runs, runs_of
+from ranksieve.data.lists import Lists, document_columns, lists_from_runs, runs_of
 from ranksieve.dtypes import OFFSET, POSITION
 from ranksieve.errors import DataError, RanksieveWarning
 from ranksieve.threads import using_threads
@@ -63,9 +63,7 @@ class Block:
             labels=self.labels[rows],
             run_ids=[run_id for run_id, keep in zip(self.run_ids, wanted, strict=True) if keep],
             run_lengths=self.run_lengths[wanted],
-            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            positions=None if self.positions is None else self.positions[rows],
+            **document_columns(self, lambda column: column[rows]),
             columns=None if self.columns is None else self.columns.take(rows),
         )
 
@@ -160,9 +158,7 @@ def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]
     lists = data.lists
     labels = lists.to_user_order(lists.labels)
     queries = lists.to_user_order(np.repeat(np.arange(lists.n_queries), lists.sizes))
-    doc_ids = None if lists.doc_ids is None else lists.to_user_order(lists.doc_ids)
-    weights = None if lists.weights is None else lists.to_user_order(lists.weights)
-    positions = None if lists.positions is None else lists.to_user_order(lists.positions)
+    columns = document_columns(lists, lists.to_user_order)
     for number, features in enumerate(data.blocks(rows, in_user_order=True)):
         part = slice(number * rows, number * rows + len(features))
         numbers, run_lengths = runs_of(queries[part])
@@ -171,9 +167,7 @@ def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]
             labels=labels[part],
             run_ids=lists.query_ids[numbers].tolist(),
             run_lengths=run_lengths.astype(OFFSET),
-            doc_ids=None if doc_ids is None else doc_ids[part],
-            weights=None if weights is None else weights[part],
-            positions=None if positions is None else positions[part],
+            **{name: None if column is None else column[part] for name, column in columns.items()},
         )
 
 

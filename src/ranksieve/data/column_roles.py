@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ranksieve.data.categories import categorical_text, is_number, kind_text
+from ranksieve.data.categories import Categorical, categorical_text, is_number, kind_text
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import first_lines, is_csv
 from ranksieve.data.data_file import NEEDED, OTHERS, ROLES, USUAL, DataFile
@@ -42,25 +41,20 @@ def find_roles(file: DataFile) -> ColumnRoles | None:
 
     None for other files, and where a column that is given does not exist, which reading the file reports.
 
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "clicks.csv")
-    ...     _ = path.write_text("query,doc,rel,bm25,title\\n7,a,1,2.5,Red wine\\n7,b,0,0.5,White wine\\n")
-    ...     find_roles(DataFile(path)).flags
-    {'label': 'rel', 'qid': 'query', 'docid': 'doc', 'ignore': 'title'}
+    Columns `query,doc,rel,bm25,title` with texts in the last one have the flags
+    `{"label": "rel", "qid": "query", "docid": "doc", "ignore": "title"}`.
     """
     kinds = _kinds(file)
     if kinds is None or not kinds.keys() >= set(file.columns.values()):
         return None
     roles = {role: _likely(role, kinds, file.columns) for role in USUAL}
     held = {name: ROLES[role] for role, name in roles.items() if name is not None}
-    ignored = [name for name in kinds if name not in held and _matches(name, file.ignore)]
+    ignore, categorical = (Categorical(categorical_text(globs)) for globs in (file.ignore, file.categorical))
+    ignored = [name for name in kinds if name not in held and ignore.matches(name)]
     texts = [
         name
         for name, kind in kinds.items()
-        if kind != NUMBERS and name not in (*held, *ignored) and not _matches(name, file.categorical)
+        if kind != NUMBERS and name not in (*held, *ignored) and not categorical.matches(name)
     ]
     flags = {
         role: roles[role] or "NAME"
@@ -92,10 +86,6 @@ def _kind(cells: Sequence[str]) -> str:
     if 2 * sum(map(_is_number, cells)) > len(cells) or not cells:
         return NUMBERS
     return UNIQUE if len(cells) >= FEWEST_UNIQUE and len(set(cells)) == len(cells) else "text"
-
-
-def _matches(name: str, globs: str | Sequence[str] | None) -> bool:
-    return any(fnmatchcase(name, part.strip()) for part in categorical_text(globs).split(","))
 
 
 def _glob(name: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import io
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -16,9 +18,9 @@ import pyarrow.csv
 from ranksieve.data.compression import RawStream, TextStream, open_text
 from ranksieve.data.data_file import OTHERS, USUAL, ReadOptions, permanent_paths
 from ranksieve.data.features import FeatureInfo
-from ranksieve.data.table_source import TableSource
-from ranksieve.data.tables import encode_role
-from ranksieve.errors import DataError, param
+from ranksieve.data.table_source import TableSource, not_numbers
+from ranksieve.errors import DataError
+from ranksieve.text_formats import counted
 
 SEPARATORS = ",\t;"
 HEADER_BYTES = 1 << 20  # the names of very many columns
@@ -29,9 +31,7 @@ RECODE = "write the file as UTF-8, as in: iconv -f latin1 -t utf-8"
 TEXTS = ("qid", "docid")  # other columns hold numbers
 NUMBER = re.compile(r"\s*[-+.]?\d")  # LETOR lines begin with one, names of columns do not
 LETOR_LINE = re.compile(r"\s*\S+\s+qid:")  # may have commas in its comment
-BAD_CELL = re.compile(r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+): invalid value (.*)", re.DOTALL)
-DECIMAL_COMMA = re.compile(r"'\s*([-+]?\d*),(\d+)\s*'")
-BAD_ROW = re.compile(r"Row #(\d+): ([^:]*)")
+DECIMAL_COMMA = re.compile(r"\s*([-+]?\d*),(\d+)\s*")
 
 
 class CsvSource(TableSource):
@@ -62,8 +62,10 @@ class CsvSource(TableSource):
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         n_docs = 0
         with open_text(self._file) as stream:
-            for number, lines in enumerate(_whole_lines(stream, max(READ_BYTES, CELL_BYTES * len(self._types)))):
-                table = self._parsed(lines, n_docs if number else None)
+            for lines in _whole_lines(stream, max(READ_BYTES, CELL_BYTES * len(self._types))):
+                if not lines.strip():
+                    continue
+                table = self._parsed(lines, n_docs)
                 self.fraction_read = stream.fraction_read
                 self._check_texts(table, n_docs)
                 n_docs += table.num_rows
@@ -86,43 +88,63 @@ class CsvSource(TableSource):
             if row >= 0:
                 raise DataError(f"{self._place(done + row)}: column {name!r} is empty; every row needs a value there")
 
-    def _parsed(self, lines: pa.Buffer, done: int | None) -> pa.Table:
-        """The rows of some lines after `done` rows; None for the first lines, which begin with the names of columns."""
-        names = None if done is None else list(self._types)
+    def _parsed(self, lines: bytes, done: int) -> pa.Table:
+        """The rows of some lines after `done` rows."""
         try:
-            return pyarrow.csv.read_csv(
-                pa.BufferReader(lines),
-                pyarrow.csv.ReadOptions(use_threads=False, block_size=len(lines) + 1, column_names=names),
-                pyarrow.csv.ParseOptions(delimiter=self._separator),
-                pyarrow.csv.ConvertOptions(column_types=self._types),
-            ).combine_chunks()
+            return self._read(lines, self._types)
         except pa.ArrowInvalid as error:
-            raise self._complaint(str(error), 0 if done is None else done + 1) from error
+            rows = [line for line in lines.split(b"\n") if line.strip(b"\r")]
+            raise self._complaint(rows, done + 1) from error
 
-    def _complaint(self, reason: str, before: int) -> DataError:
-        """An error of Arrow's reader with the line, and with advice; `before` are the lines before those it read."""
-        if "invalid UTF8" in reason:
+    def _read(self, lines: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
+        return pyarrow.csv.read_csv(
+            pa.BufferReader(_arrow_buffer(lines)),
+            pyarrow.csv.ReadOptions(use_threads=False, block_size=len(lines) + 1, column_names=list(self._types)),
+            pyarrow.csv.ParseOptions(delimiter=self._separator),
+            pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types)),
+        ).combine_chunks()
+
+    def _fails(self, lines: bytes, types: Mapping[str, pa.DataType]) -> bool:
+        try:
+            self._read(lines, types)
+        except pa.ArrowInvalid:
+            return True
+        return False
+
+    def _complaint(self, rows: list[bytes], before: int) -> DataError:
+        """The first row that cannot be read, and what to do; `before` are the lines before these rows.
+
+        Arrow's reader has neither the row nor the column in its error, other than in words.
+        """
+        number = self._first_failing(rows)
+        line, place = rows[number], f"{self.path}:{self._line(before + number + 1)}"
+        cells = _cells_of(line, self._separator)
+        if len(cells) != len(self._types):
+            return DataError(
+                f"{place}: is not a table (expected {counted(column=len(self._types))}, got {len(cells)}); every line "
+                "needs all columns"
+            )
+        name = next((name for name, kind in self._types.items() if self._fails(line, {name: kind})), None)
+        if name is None:  # a quote that is not closed
+            return DataError(f"{place}: is not a table; check the quotes in this line and before it")
+        kind, cell = self._types[name], cells[list(self._types).index(name)]
+        if kind == pa.string():
             return DataError(f"{self.path}: has text that is not UTF-8; {RECODE}")
-        found = BAD_CELL.search(reason)
-        if found is None:
-            row = BAD_ROW.search(reason)
-            place, reason = (f":{self._line(before + int(row[1]))}", row[2]) if row else ("", reason.splitlines()[0])
-            return DataError(f"{self.path}{place}: is not a table ({reason}); every line needs all columns")
-        name = list(self._types)[int(found[1])]
-        place = f":{self._line(before + int(found[2]))}" if found[2] else ""
-        comma = DECIMAL_COMMA.fullmatch(found[4].strip())
+        comma = DECIMAL_COMMA.fullmatch(cell)
         if comma is not None:
             return DataError(
-                f"{self.path}{place}: column {name!r} holds {found[4].strip()}; decimal commas are not read; write "
-                f"{comma[1]}.{comma[2]}"
+                f"{place}: column {name!r} holds {cell!r}; decimal commas are not read; write {comma[1]}.{comma[2]}"
             )
-        expected = "true or false, as in the lines before" if found[3] == "bool" else "numbers"
+        expected = "true or false, as in the lines before" if pa.types.is_boolean(kind) else "numbers"
         role = next((role for role, column in self._columns.items() if column == name), "")
-        leave_out = ["leave it out, ", param("ignore", name), ", or use its categories, ", param("categorical", name)]
-        return DataError(
-            f"{self.path}{place}: column {name!r} holds {found[4].strip()}; expected {expected}; ",
-            *(encode_role(role) if role else leave_out),
+        return DataError(f"{place}: column {name!r} holds {cell!r}; expected {expected}; ", *not_numbers(name, role))
+
+    def _first_failing(self, rows: list[bytes]) -> int:
+        """The first row with which reading fails."""
+        found = bisect_left(
+            range(len(rows) - 1), True, key=lambda n: self._fails(b"\n".join(rows[: n + 1]), self._types)
         )
+        return int(found)
 
     def _place(self, row: int) -> str:
         return f"{self.path}:{self._line(row + 2)}"
@@ -139,27 +161,26 @@ class CsvSource(TableSource):
         return line
 
 
-def _whole_lines(stream: TextStream, size: int) -> Iterator[pa.Buffer]:
-    """The content of a stream, about so many bytes at a time, in memory of Arrow.
-
-    Arrow reads ahead in a thread of its own. If that thread used objects of Python, a program that ends early, as after
-    an error, would be aborted.
-    """
+def _whole_lines(stream: TextStream, size: int) -> Iterator[bytes]:
+    """The content of a stream after its first line, about so many bytes at a time."""
     pieces, room = list[bytes](), memoryview(bytearray(size))  # pieces of a line that has not ended
+    is_first = True
     while n := stream.readinto(room):
-        piece = bytes(room[:n])
-        end = 1 + piece.rfind(b"\n")
-        if end:
-            lines = b"".join([*pieces, piece[:end]])
-            pieces = []
-            if lines.strip():
-                yield _arrow_buffer(lines)
-        pieces.append(piece[end:])
-    if (rest := b"".join(pieces)).strip():
-        yield _arrow_buffer(rest)
+        head, newline, piece = bytes(room[:n]).rpartition(b"\n")
+        if newline:
+            lines = b"".join([*pieces, head, newline])
+            yield lines.partition(b"\n")[2] if is_first else lines
+            pieces, is_first = [], False
+        pieces.append(piece)
+    if not is_first:
+        yield b"".join(pieces)
 
 
 def _arrow_buffer(content: bytes) -> pa.Buffer:
+    """Content in memory of Arrow, which reads ahead in a thread of its own.
+
+    If that thread used objects of Python, a program that ends early, as after an error, would be aborted.
+    """
     buffer = pa.allocate_buffer(len(content))
     np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(content, np.uint8)
     return buffer
@@ -182,29 +203,31 @@ def _are_columns(names: list[str], columns: Mapping[str, str]) -> bool:
 
 def is_csv_text(content: bytes) -> bool:
     """Whether a text begins with names of columns and a row with as many cells."""
-    names, _, rows = _cells_of(content[:HEADER_BYTES])
+    names, _, rows = _split_header(content[:HEADER_BYTES])
     return _are_columns(names, {}) and bool(rows) and len(rows[0]) == len(names)
 
 
 def first_lines(path: str) -> tuple[list[str], str, list[list[str]]]:
-    """`_cells_of` the beginning of a file."""
+    """`_split_header` of the beginning of a file."""
     buffer = bytearray(HEADER_BYTES)
     with open_text(path) as stream:
         size = stream.readinto(memoryview(buffer))
-    return _cells_of(bytes(buffer[:size]))
+    return _split_header(bytes(buffer[:size]))
 
 
-def _cells_of(text: bytes) -> tuple[list[str], str, list[list[str]]]:
+def _split_header(text: bytes) -> tuple[list[str], str, list[list[str]]]:
     """The cells of the first line, what separates them, and the cells of some more lines."""
-    first, *others = text.split(b"\n", SAMPLE_LINES)
-    line = first.decode("utf-8-sig", errors="replace").rstrip("\r")
-    separator = max(SEPARATORS, key=line.count)
-    lines = [line, *(other.decode(errors="replace").rstrip("\r") for other in others[: SAMPLE_LINES - 1])]
-    cells: list[list[str]] = []
-    with contextlib.suppress(csv.Error):  # bytes that no table has
-        cells.extend(csv.reader([line], delimiter=separator))
-        cells.extend(csv.reader(lines[1:], delimiter=separator))
-    return cells[0] if cells else [], separator, cells[1:]
+    first, *others = text.removeprefix(codecs.BOM_UTF8).split(b"\n", SAMPLE_LINES)
+    separator = max(SEPARATORS, key=first.decode(errors="replace").count)
+    return _cells_of(first, separator), separator, [_cells_of(line, separator) for line in others[: SAMPLE_LINES - 1]]
+
+
+def _cells_of(line: bytes, separator: str) -> list[str]:
+    """The cells of a line; none where it has bytes that no table has."""
+    text = line.decode(errors="replace").rstrip("\r")
+    with contextlib.suppress(csv.Error):
+        return next(csv.reader([text], delimiter=separator), [])
+    return []
 
 
 def _kind(column: int, sample: list[list[str]]) -> pa.DataType:

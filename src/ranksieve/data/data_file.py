@@ -129,6 +129,8 @@ class ReadOptions:
         that have numbers are put in the order of these for a model whose features have numbers.
     absent
         The value of features that a line of LETOR text does not name.
+    features_only
+        Whether every column but the query ids is a feature, as in the table `X` of `fit` and `predict`.
     """
 
     columns: dict[str, str] = field(default_factory=dict)
@@ -138,6 +140,12 @@ class ReadOptions:
     needed: Sequence[str] = NEEDED
     wanted: Sequence[str] = ()
     absent: float = 0.0
+    features_only: bool = False
+
+    @property
+    def _roles(self) -> dict[str, tuple[str, ...]]:
+        """What columns may hold besides features, and the usual names of such columns."""
+        return {"qid": USUAL["qid"]} if self.features_only else USUAL
 
     def find_columns(self, names: Sequence[str], place: str) -> dict[str, str]:
         """The columns of a table that are not features, by role: those given, else those with usual names.
@@ -148,7 +156,7 @@ class ReadOptions:
         {'label': 'relevance', 'qid': 'qid', 'docid': 'doc_id'}
         """
         found = {}
-        for role, usual in USUAL.items():
+        for role, usual in self._roles.items():
             expected = (self.columns[role],) if role in self.columns else usual
             name = next((name for name in expected if name in names), None)
             if name is not None:
@@ -172,7 +180,8 @@ class ReadOptions:
                     f"{place}: no column is named {part!r}, which is to be ignored; it has: {some_of(names)}"
                     f"{comma_hint(names)}"
                 )
-        others = {*found.values(), *RESERVED}  # a second column `label` would leak the target
+        reserved = (name for usual in self._roles.values() for name in usual)
+        others = {*found.values(), *reserved}  # a second column `label` would leak the target
         features = tuple(
             name for name in names if name not in others and not any(fnmatchcase(name, part) for part in ignored)
         )

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from ranksieve.data.categories import Categorical, categorical_text, other_categories, recoding, warn_of_unknown
+from ranksieve.data.data_file import DataFile
 from ranksieve.data.features import (
     Described,
     FeatureInfo,
@@ -22,7 +23,7 @@ from ranksieve.data.features import (
 )
 from ranksieve.data.lists import Lists, id_array, id_column, list_facts, lists_from_runs, runs_of
 from ranksieve.dtypes import FEATURE, OFFSET
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.html_tables import html_facts
 from ranksieve.text_formats import category_counts, counted
 
@@ -69,16 +70,26 @@ class Dataset(Described):
         weights: Any = None,
         positions: Any = None,
         doc_ids: Any = None,
-        feature_names: Sequence[str] | None = None,
-        first_stage: int | str | None = None,
-        categorical: str | Sequence[str] | None = None,
     ) -> Dataset:
         """A data set from a feature matrix, labels, and query ids per row (`qid`) or query sizes (`group`).
 
-        `weights` are one per document, or one per query in the order of the queries' first rows. `positions`, where
-        labels are clicks, are the ranks from 1 at which documents were shown; 0 for documents that were not.
-        `categorical` features, by names or globs, hold categories: texts in a table, integers from 0 in an array.
-        Columns of a table that have a categorical type need not be named.
+        `with_features` names the features of an array; those of a table have the names of its columns.
+
+        Parameters
+        ----------
+        X
+            An array, a scipy sparse matrix, or a pandas, polars or Arrow table. Columns of a categorical type hold
+            categories; `DataFile(table, categorical="brand")` names others that do.
+        y
+            The label of each document.
+        qid, group
+            The query id of each document, or the number of documents of each query. A table may have a column `qid`.
+        weights
+            One per document, or one per query in the order of the queries' first rows.
+        positions
+            Where labels are clicks, the ranks from 1 at which documents were shown; 0 for documents that were not.
+        doc_ids
+            The id of each document.
 
         Examples
         --------
@@ -89,8 +100,12 @@ class Dataset(Described):
         """
         from ranksieve.data.tables import split_table
 
-        chosen = categorical_text(categorical)
-        X, names, qid_column, categories = split_table(X, categorical=Categorical(chosen))
+        file = DataFile(X)
+        for name in file.given.keys() - {"categorical"}:
+            raise ParameterError(param(name), " is for data with labels; leave it out, or read the table with rs.read")
+        X, names, qid_column, categories = split_table(
+            file.path, categorical=Categorical(categorical_text(file.categorical))
+        )
         if qid is None and group is None:
             qid = qid_column
         n_docs = X.shape[0]
@@ -105,16 +120,6 @@ class Dataset(Described):
         else:
             run_lengths = _sizes(group)
             run_ids = np.arange(len(run_lengths))
-        if feature_names is not None:
-            names = tuple(feature_names)
-        if names is None:
-            names = default_names(X.shape[1])
-        if len(names) != X.shape[1]:
-            raise DataError(f"got {len(names)} feature names for {X.shape[1]} features; give one name per column")
-        if len(set(names)) < len(names):
-            raise DataError("two features have the same name; feature names must be unique")
-        if not categories and chosen:
-            categories = {names[number]: [] for number in choose_features(chosen, names)}
         lists = lists_from_runs(
             labels,
             run_ids,
@@ -123,7 +128,46 @@ class Dataset(Described):
             weights=None if weights is None else _weights(weights, run_ids, run_lengths),
             positions=None if positions is None else _column(positions, "positions", n_docs),
         )
-        return cls(X, lists, FeatureInfo(names, feature_number(first_stage, names), categories=categories))
+        data = cls(X, lists, FeatureInfo(names or default_names(X.shape[1]), categories=categories))
+        return data.with_features(categorical=file.categorical) if names is None else data
+
+    def with_features(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        first_stage: int | str | None = None,
+        categorical: str | Sequence[str] | None = None,
+    ) -> Dataset:
+        """The same data with the features described: for arrays, which have no names.
+
+        Parameters
+        ----------
+        names
+            One name per feature; None keeps the names.
+        first_stage
+            The feature with the first stage's score, by number from 0 or name.
+        categorical
+            Features that hold categories, as integers from 0: names or globs, separated by commas or in a list.
+
+        Examples
+        --------
+        >>> data = Dataset.from_arrays([[0.5, 2], [0.1, 0]], [1, 0], group=[2])
+        >>> data = data.with_features(["bm25", "brand"], first_stage="bm25", categorical="brand")
+        >>> data.feature_names, data.first_stage, list(data.categories)
+        (('bm25', 'brand'), 0, ['brand'])
+        """
+        old, new = self.feature_names, self.feature_names if names is None else tuple(names)
+        if len(new) != len(old):
+            raise DataError(f"got {len(new)} feature names for {len(old)} features; give one name per column")
+        if len(set(new)) < len(new):
+            raise DataError("two features have the same name; feature names must be unique")
+        renamed = dict(zip(old, new, strict=True))
+        categories = {renamed[name]: kept for name, kept in self.categories.items()}
+        if chosen := categorical_text(categorical):
+            categories = {new[number]: categories.get(new[number], []) for number in choose_features(chosen, new)}
+        number = self.first_stage if first_stage is None else feature_number(first_stage, new)
+        info = replace(self.info, feature_names=new, first_stage=number, categories=categories)
+        return replace(self, info=info)
 
     def __repr__(self) -> str:
         return f"Dataset({counted(query=self.n_queries, document=self.n_docs, feature=self.n_features)})"

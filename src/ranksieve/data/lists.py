@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,10 +103,14 @@ class Lists:
             stored_labels=self.stored_labels[rows],
             offsets=offsets,
             query_ids=self.query_ids[queries],
-            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            positions=None if self.positions is None else self.positions[rows],
+            **document_columns(self, lambda column: column[rows]),
         )
+
+
+def document_columns(data: Any, take: Callable[[np.ndarray], np.ndarray]) -> dict[str, Any]:
+    """What `take` returns for document ids, weights and positions of `Lists` or a `Block`; None where it has none."""
+    columns = {name: getattr(data, name) for name in ("doc_ids", "weights", "positions")}
+    return {name: None if column is None else take(column) for name, column in columns.items()}
 
 
 def starts_of(sizes: Any) -> np.ndarray:

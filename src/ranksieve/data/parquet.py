@@ -19,7 +19,7 @@ from ranksieve.data.blocks import Block, Source, blocks_of
 from ranksieve.data.data_file import ReadOptions, permanent_paths
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
-from ranksieve.data.list_columns import ListColumns, count_values
+from ranksieve.data.list_columns import count_values
 from ranksieve.data.lists import Lists, id_array, starts_of
 from ranksieve.data.sampled_rows import is_sampled
 from ranksieve.data.table_source import TableSource
@@ -53,8 +53,7 @@ class ParquetSource(TableSource):
             (), None, str(path), float("nan"), candidates if isinstance(candidates, dict) else None,
             {str(name): [] for name in categorical} if isinstance(categorical, list) else {},
         )  # fmt: skip
-        self._lists = ListColumns.of(schema, options.categorical, options.wanted, self._count_values)
-        super().__init__(info, self._lists.schema(schema), options, n_docs, self._noted(note, schema.names))
+        super().__init__(info, schema, options, n_docs, self._noted(note, schema.names))
 
     def _count_values(self, name: str) -> Counter[str]:
         with self._open() as file:
@@ -69,7 +68,7 @@ class ParquetSource(TableSource):
             for batch in self._decoded(file, rows):
                 done += batch.num_rows
                 self.fraction_read = done / n_docs
-                yield self._lists.expand(batch)
+                yield batch
 
     def _decoded(self, file: pq.ParquetFile, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows; where thresholds are learned, without features in row groups that are not needed for these."""

@@ -19,8 +19,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import Described, check_feature_names
 from ranksieve.data.letor import TextSource
 from ranksieve.data.parquet import MAGIC, ParquetSource
-from ranksieve.data.table_source import MemoryTable
-from ranksieve.data.tables import is_table
+from ranksieve.data.tables import MemoryTable, is_table
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError, check_choice, param
 

@@ -1,9 +1,10 @@
-"""`TableSource`: a table with one column per feature that is read in blocks; `MemoryTable`: one in memory."""
+"""`TableSource`: a table with one column per feature that is read in blocks."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ranksieve.data.blocks import Block, Source, give_back_memory
-from ranksieve.data.categories import kind_text
+from ranksieve.data.categories import Encoder, is_number, kind_text
 from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.feature_columns import FeatureColumns
-from ranksieve.data.features import FeatureInfo, feature_number
+from ranksieve.data.features import FeatureInfo, feature_number, to_float
+from ranksieve.data.list_columns import ListColumns, is_list
 from ranksieve.data.lists import EXPECTED_POSITION, are_positions, check_id
-from ranksieve.data.tables import arrow_columns, check_numeric, list_columns, names_of, plain, to_columns, to_numbers
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET, POSITION
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ParamName, param
 
 NUMBERS = ("label", "weight", "position")  # roles of columns that hold numbers
 ID_OF = {"qid": "query", "docid": "document"}  # roles of columns that hold ids
@@ -54,8 +55,11 @@ class TableSource(Source):
         noted: str | None = None,
     ) -> None:
         place = info.source
-        if len(set(schema.names)) < len(schema.names):
-            raise DataError(f"{place}: two columns have the same name; column names must be unique")
+        twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
+        if twice is not None:
+            raise DataError(f"{place}: two columns are named {twice!r}; column names must be unique")
+        self._lists = ListColumns.of(schema, options.categorical, options.wanted, self._count_values)
+        schema = self._lists.schema(schema)
         self._columns = options.find_columns(schema.names, place)
         names = options.find_features(schema.names, self._columns, place)
         self.n_docs, self.n_features = n_docs, len(names)
@@ -66,8 +70,8 @@ class TableSource(Source):
         self._encoders = options.categorical.of({name: schema.field(name).type for name in names}, place)
         for name in names:
             if self._encoders.get(name) is None:
-                check_numeric(name, schema.field(name).type, place=f"{place}: ")
-        self._check_schema(schema, place)
+                _check_numbers(schema.field(name), place, features_only=options.features_only)
+        self._check_roles(schema, place)
         first_stage = options.first_stage
         if first_stage is None and noted in names:
             first_stage = noted
@@ -84,12 +88,12 @@ class TableSource(Source):
         found = super().fingerprint()
         return None if found is None else [*found, sorted(self._columns.items())]
 
-    def _check_schema(self, schema: pa.Schema, place: str) -> None:
+    def _check_roles(self, schema: pa.Schema, place: str) -> None:
         """Raise `DataError` unless labels, weights and positions are numbers, and ids can be written as text."""
         for role, name in self._columns.items():
             kind = schema.field(name).type
             if role in NUMBERS:
-                check_numeric(name, kind, place=f"{place}: ", role=role)
+                _check_numbers(schema.field(name), place, role)
                 continue
             try:
                 plain(pa.array([], kind)).cast(pa.string())
@@ -97,6 +101,10 @@ class TableSource(Source):
                 raise DataError(
                     f"{place}: column {name!r} holds {kind_text(kind)}; expected integers or texts"
                 ) from error
+
+    def _count_values(self, name: str) -> Counter[str]:
+        """How often each value of a column of lists occurs; for tables that can have such columns."""
+        raise NotImplementedError
 
     @abstractmethod
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
@@ -110,7 +118,7 @@ class TableSource(Source):
         """The documents in order, at most `rows` at a time."""
         done = n_read = 0
         for batch in self._batches(rows):
-            block = self._block(batch, done) if batch.num_rows else None
+            block = self._block(self._lists.expand(batch), done) if batch.num_rows else None
             done, n_read = done + batch.num_rows, n_read + 1
             del batch
             if block is not None:
@@ -118,6 +126,9 @@ class TableSource(Source):
                 del block  # before the next one is read
             if n_read % GIVE_BACK_EVERY == 0:
                 give_back_memory()
+        self._warn_of_unknown()
+
+    def _warn_of_unknown(self) -> None:
         for name, encoder in self._encoders.items():
             if encoder is not None:
                 encoder.warn_of_unknown(name, self.info.source)
@@ -132,7 +143,7 @@ class TableSource(Source):
             labels = self._grades(batch, columns["label"], done, LABEL)
         runs: tuple[list[Any], np.ndarray] = [0], np.array([batch.num_rows], OFFSET)
         if "qid" in columns:
-            runs = self._runs(self._whole(batch, columns["qid"], done), done)
+            runs = _runs(self._query_ids(batch, done))
         doc_ids = None
         if "docid" in columns:
             doc_ids = np.array(self._texts(batch.column(columns["docid"]), "docid", done).to_pylist(), dtype=object)
@@ -159,10 +170,11 @@ class TableSource(Source):
             )
         return rows
 
-    def _whole(self, batch: pa.RecordBatch, name: str, done: int) -> pa.Array:
+    def _whole(self, batch: Any, name: str, done: int) -> Any:
+        """A column of a batch or a table without nulls."""
         column = batch.column(name)
         if column.null_count:
-            row = done + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            row = done + int(np.argmax(_to_numpy(column.is_null())))
             raise DataError(f"{self._place(row)}: column {name!r} is null; every row needs a value there")
         return column
 
@@ -187,7 +199,13 @@ class TableSource(Source):
             )
         return values.astype(POSITION)
 
-    def _texts(self, column: pa.Array, role: str, done: int) -> pa.Array:
+    def _query_ids(self, batch: Any, done: int) -> Any:
+        """Query ids as numbers or texts."""
+        ids = plain(self._whole(batch, self._columns["qid"], done))
+        is_plain = pa.types.is_integer(ids.type) or pa.types.is_floating(ids.type)
+        return ids if is_plain else self._texts(ids, "qid", done)
+
+    def _texts(self, column: Any, role: str, done: int) -> Any:
         """Ids as texts."""
         column = plain(column)
         if isinstance(column.type, pa.BaseExtensionType):  # such as uuid
@@ -204,24 +222,65 @@ class TableSource(Source):
             check_id(texts[row].as_py(), ID_OF[role], f"{self._place(done + row)}: ")
         return texts
 
-    def _runs(self, qid: pa.Array, done: int) -> tuple[list[Any], np.ndarray]:
-        ids = plain(qid)
-        if not (pa.types.is_integer(ids.type) or pa.types.is_floating(ids.type)):
-            ids = self._texts(ids, "qid", done)
-        runs = pc.run_end_encode(ids)
-        ends = runs.run_ends.to_numpy(zero_copy_only=False).astype(OFFSET)
-        return runs.values.to_pylist(), np.diff(ends, prepend=0)
+
+def _runs(ids: pa.Array) -> tuple[list[Any], np.ndarray]:
+    runs = pc.run_end_encode(ids)
+    ends = runs.run_ends.to_numpy(zero_copy_only=False).astype(OFFSET)
+    return runs.values.to_pylist(), np.diff(ends, prepend=0)
 
 
-class MemoryTable(TableSource):
-    """A pandas, polars or Arrow table, read without a second copy of it."""
+def _check_numbers(column: pa.Field, place: str, role: str = "", *, features_only: bool = False) -> None:
+    """Raise `DataError` for a column that does not hold numbers; booleans are numbers."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not is_number(kind):
+        raise DataError(
+            f"{place}: column {column.name!r} holds {kind_text(column.type)}; expected numbers; ",
+            *not_numbers(column.name, role, of_lists=is_list(kind), features_only=features_only),
+        )
 
-    def __init__(self, table: Any, options: ReadOptions) -> None:
-        columns = arrow_columns(table)
-        lists = list_columns(columns, options.categorical, options.wanted)
-        self._table = lists.expand(pa.table(columns))
-        info = FeatureInfo(source=f"the {type(table).__name__}")
-        super().__init__(info, self._table.schema, options, self._table.num_rows)
 
-    def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
-        yield from self._table.to_batches(max_chunksize=rows)
+def plain(column: Any) -> Any:
+    """The column without dictionary encoding, in which categories of other libraries arrive."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def not_numbers(
+    name: str, role: str = "", *, of_lists: bool = False, features_only: bool = False
+) -> list[str | ParamName]:
+    """What to do with a column that holds no numbers; `features_only` is that of `ReadOptions`."""
+    if role:
+        values = {"label": "labels as numbers, such as 0 for not relevant and 1 for relevant"}
+        return [f"write {values.get(role, f'{role}s as numbers')}, or name another column, ", param(role, "NAME")]
+    leave_out = ["drop it"] if features_only else ["leave it out, ", param("ignore", name)]
+    use = "a feature of 0 and 1 for each value in them" if of_lists else "its categories"
+    return [*leave_out, f", or use {use}, ", param("categorical", name)]
+
+
+def _to_numpy(column: Any) -> np.ndarray:
+    return column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+
+
+def to_numbers(column: Any, dtype: Any = FEATURE) -> np.ndarray:
+    """An Arrow column as floats: null is NaN, and finite numbers beyond the type's range stop at its largest."""
+    column = plain(column)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    elif pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
+        column = column.cast(pa.float64())
+    return to_float(_to_numpy(column), dtype)
+
+
+def names_of(encoders: Mapping[str, Encoder | None]) -> dict[str, Sequence[str]]:
+    """The names of the categories of each categorical column; they grow while the table is read."""
+    return {name: [] if encoder is None else encoder.names for name, encoder in encoders.items()}
+
+
+def to_columns(
+    columns: Mapping[str, Any], encoders: Mapping[str, Encoder | None], dtype: Any = FEATURE
+) -> FeatureColumns:
+    """Arrow columns as features: numbers, and the numbers of categories."""
+    arrays = []
+    for name, column in columns.items():
+        encoder = encoders.get(name)
+        arrays.append(to_numbers(column, dtype) if encoder is None else encoder.numbers(column))
+    return FeatureColumns(arrays, dtype)

@@ -1,22 +1,23 @@
-"""Tables with one column per feature: pandas, polars, Arrow and NumPy in memory, and what files share with them."""
+"""Tables in memory: pandas, polars and Arrow, read as files are; and features in any form that Python has them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
-from ranksieve.data.categories import Categorical, Encoder, is_number, kind_text
-from ranksieve.data.feature_columns import FeatureColumns
-from ranksieve.data.features import order_by_number, to_float
-from ranksieve.data.list_columns import ListColumns, count_values, is_list
+from ranksieve.data.categories import Categorical
+from ranksieve.data.data_file import ReadOptions
+from ranksieve.data.features import FeatureInfo
+from ranksieve.data.list_columns import count_values
+from ranksieve.data.table_source import TableSource, to_columns
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError, ParamName, param
+from ranksieve.errors import DataError
 
-QID = "qid"
 NONE = Categorical()
 
 
@@ -65,7 +66,9 @@ def split_table(
         _check_kind(X.dtype)
         return Table(X.tocsr())
     if is_table(X):
-        return _split_columns(arrow_columns(X), len(X), wanted, categorical, dtype)
+        options = ReadOptions(categorical=categorical, needed=(), wanted=wanted or (), features_only=True)
+        table = MemoryTable(X, options)
+        return Table(table.to_matrix(dtype), table.info.feature_names, table.query_ids, table.info.categories)
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -89,19 +92,44 @@ def _check_kind(dtype: np.dtype) -> None:
         raise DataError(f"X holds {dtype} values; expected numbers, so give texts and categories as columns of a table")
 
 
-def arrow_columns(table: Any) -> dict[str, Any]:
-    """The columns of a table as Arrow arrays, by name."""
+class MemoryTable(TableSource):
+    """A pandas, polars or Arrow table, read without a second copy of it."""
+
+    def __init__(self, table: Any, options: ReadOptions) -> None:
+        self._table = _to_arrow(table)
+        info = FeatureInfo(source=f"the {type(table).__name__}")
+        super().__init__(info, self._table.schema, options, self._table.num_rows)
+
+    def _count_values(self, name: str) -> Counter[str]:
+        return count_values([self._table.column(name)])
+
+    def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
+        yield from self._table.to_batches(max_chunksize=rows)
+
+    def to_matrix(self, dtype: Any) -> np.ndarray:
+        """The features as one C-ordered array."""
+        table = self._lists.expand(self._table)
+        columns = {name: table.column(name) for name in self.info.feature_names}
+        matrix = to_columns(columns, self._encoders, dtype).to_matrix()
+        self._warn_of_unknown()
+        return matrix
+
+    @property
+    def query_ids(self) -> np.ndarray | None:
+        """The query id of each row; None where the table has no such column."""
+        return self._query_ids(self._table, 0).to_numpy() if "qid" in self._columns else None
+
+
+def _to_arrow(table: Any) -> pa.Table:
     if hasattr(table, "to_arrow"):  # polars
         table = table.to_arrow()
-    if isinstance(table, pa.Table | pa.RecordBatch):
-        names, columns = list(table.schema.names), list(table.columns)
-    else:
-        names = [str(name) for name in table.columns]
-        columns = [_pandas_column(table.iloc[:, number], name) for number, name in enumerate(names)]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"two columns are named {twice!r}; column names must be unique")
-    return dict(zip(names, columns, strict=True))
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    if isinstance(table, pa.Table):
+        return table
+    names = [str(name) for name in table.columns]
+    columns = [_pandas_column(table.iloc[:, number], name) for number, name in enumerate(names)]
+    return pa.Table.from_arrays(columns, names)
 
 
 def _pandas_column(series: Any, name: str) -> Any:
@@ -111,99 +139,3 @@ def _pandas_column(series: Any, name: str) -> Any:
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"column {name!r} cannot be used ({error}); expected numbers") from error
     return pa.nulls(len(column)) if column.null_count == len(column) else column
-
-
-def _split_columns(
-    columns: dict[str, Any], n_rows: int, wanted: Sequence[str] | None, categorical: Categorical, dtype: Any
-) -> Table:
-    """Columns of a table as one C-ordered array, without the query ids."""
-    qid = columns.pop(QID, None)
-    lists = list_columns(columns, categorical, wanted or ())
-    if any(lists.values.values()):
-        table = lists.expand(pa.table(columns))
-        columns = dict(zip(table.schema.names, table.columns, strict=True))
-    if wanted is not None and set(wanted) <= set(columns):
-        columns = {name: columns[name] for name in wanted}
-    elif wanted is not None and (by_number := order_by_number(list(columns), wanted)) is not None:
-        columns = {name: columns[name] for name in np.array(list(columns))[by_number].tolist()}
-    if n_rows == 0 or not columns:
-        raise DataError(
-            f"the table has {n_rows} rows and {len(columns)} feature columns; expected at least one of each"
-        )
-    encoders = categorical.of({name: column.type for name, column in columns.items()}, "the table")
-    for name, column in columns.items():
-        if encoders.get(name) is None:
-            check_numeric(name, column.type, in_memory=True)
-    features = to_columns(columns, encoders, dtype).to_matrix()
-    for name, encoder in encoders.items():
-        if encoder is not None:
-            encoder.warn_of_unknown(name, "the table")
-    if qid is not None and qid.null_count:
-        raise DataError(f"the column {QID!r} has {qid.null_count} nulls; every row needs a query id")
-    return Table(features, tuple(columns), None if qid is None else _to_numpy(plain(qid)), names_of(encoders))
-
-
-def list_columns(columns: Mapping[str, Any], categorical: Categorical, wanted: Sequence[str]) -> ListColumns:
-    """The columns of lists of a table in memory."""
-    schema = pa.schema([(name, column.type) for name, column in columns.items()])
-    return ListColumns.of(schema, categorical, wanted, lambda name: count_values([columns[name]]))
-
-
-def plain(column: Any) -> Any:
-    """The column without dictionary encoding, in which categories of other libraries arrive."""
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-
-def check_numeric(name: str, kind: pa.DataType, *, place: str = "", role: str = "", in_memory: bool = False) -> None:
-    """Raise `DataError` for a column that does not hold numbers; booleans are numbers.
-
-    Where a table is given `in_memory`, there is no parameter that leaves out columns.
-    """
-    if not is_number(kind.value_type if pa.types.is_dictionary(kind) else kind):
-        leave_out = ["drop it"] if in_memory else ["leave it out, ", param("ignore", name)]
-        if is_list(kind) and not role:
-            raise DataError(
-                f"{place}column {name!r} holds lists; ", *leave_out, ", or use a feature of 0 and 1 for each value in "
-                "them, ", param("categorical", name),
-            )  # fmt: skip
-        advice = [*leave_out, ", or use its categories, ", param("categorical", name)]
-        raise DataError(
-            f"{place}column {name!r} holds {kind_text(kind)}; expected numbers; ",
-            *(encode_role(role) if role else advice),
-        )
-
-
-def encode_role(role: str) -> list[str | ParamName]:
-    """What to do with a column of texts that holds labels, weights or positions."""
-    values = {"label": "labels as numbers, such as 0 for not relevant and 1 for relevant"}
-    return [f"write {values.get(role, f'{role}s as numbers')}, or name another column, ", param(role, "NAME")]
-
-
-def _to_numpy(column: Any) -> np.ndarray:
-    return column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
-
-
-def to_numbers(column: Any, dtype: Any = FEATURE) -> np.ndarray:
-    """An Arrow column as floats: null is NaN, and finite numbers beyond the type's range stop at its largest."""
-    column = plain(column)
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    elif pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
-        column = column.cast(pa.float64())
-    return to_float(_to_numpy(column), dtype)
-
-
-def names_of(encoders: Mapping[str, Encoder | None]) -> dict[str, Sequence[str]]:
-    """The names of the categories of each categorical column; they grow while the table is read."""
-    return {name: [] if encoder is None else encoder.names for name, encoder in encoders.items()}
-
-
-def to_columns(
-    columns: Mapping[str, Any], encoders: Mapping[str, Encoder | None], dtype: Any = FEATURE
-) -> FeatureColumns:
-    """Arrow columns as features: numbers, and the numbers of categories."""
-    arrays = []
-    for name, column in columns.items():
-        encoder = encoders.get(name)
-        arrays.append(to_numbers(column, dtype) if encoder is None else encoder.numbers(column))
-    return FeatureColumns(arrays, dtype)

@@ -62,7 +62,7 @@ def model_card(
     trained = load(path) if path is not None else getattr(model, "model_", model)
     if not isinstance(trained, TrainedModel):
         raise ModelError(
-            f"a {type(trained).__name__} has no card; give a model of rs.train, rs.load or rs.from_model, or its file"
+            f"a {type(trained).__name__} has no card; give a model of rs.train, rs.load or rs.io.from_model, or a file"
         )
     given = data if isinstance(data, Mapping) else {} if data is None else {"test": data}
     sets = {str(name): read_for_models(one, [trained]) for name, one in given.items()}

@@ -33,7 +33,7 @@ CELLS = 1 << 22  # values of documents and statistics held at a time
 class CtrForest(TrainedModel):
     """A forest on the features of a document and on statistics of combinations of them.
 
-    `forest` has a column for each feature, then one for each statistic. `rs.load` and `rs.from_model` return one for
+    `forest` has a column for each feature, then one for each statistic. `rs.load` and `rs.io.from_model` return one for
     CatBoost's models with combinations of features.
     """
 

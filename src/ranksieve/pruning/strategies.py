@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranksieve.kernels import leave_one_out as kernels
-from ranksieve.parameter_table import register
 from ranksieve.pruning.tree_outputs import Pools, TreeOutputs, n_parts
+from ranksieve.registration import register
 from ranksieve.rules import STRATEGIES, integer
 
 STEPS = 8  # removals after which the pools are rebuilt; they hold every document that these removals can bring up

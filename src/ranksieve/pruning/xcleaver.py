@@ -27,7 +27,7 @@ from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.prune import only_training_lists
 from ranksieve.pruning.records import Reporter
 from ranksieve.pruning.reweighting import WeightSearch
-from ranksieve.rules import RANKERS, choice, integer, parameter, switch
+from ranksieve.rules import RANKERS, Traits, choice, integer, parameter, switch
 
 
 @RANKERS.register("xcleaver")
@@ -42,6 +42,7 @@ class XCleaver:
 
     shared: ClassVar[tuple[str, ...]] = ("strategy",)
     file: ClassVar[str] = "LightGBM text"
+    traits: ClassVar[Traits] = Traits(has_base=True)
 
     def __call__(self, job: TrainingJob) -> Forest:
         """Train a forest of `params.trees` trees: grow `grow` trees, keep the best of them, re-weight them, repeat.

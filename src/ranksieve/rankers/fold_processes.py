@@ -19,9 +19,9 @@ from ranksieve.data.free_memory import USUAL_SIZE, available_memory
 from ranksieve.errors import ParameterError, RanksieveError, param
 from ranksieve.evaluation.metric_names import known_metric, register_metric
 from ranksieve.evaluation.metrics import metric_of
-from ranksieve.parameter_table import SLOTS, load_rules
 from ranksieve.params import Params, label
 from ranksieve.rankers.train import run
+from ranksieve.rules import SLOTS
 from ranksieve.text_formats import AUTO, read_size
 
 SMALL = 5e9  # values × trees of a fold that is trained before another process has started
@@ -69,10 +69,9 @@ class FoldTraining:
     def __call__(self, train_set: Dataset, valid_set: Dataset) -> Any:
         if self.own_metric[1] is not None:
             register_metric(*self.own_metric)
-        load_rules()
         for registry in SLOTS:
             sent = {name: rule for kind, name, rule in self.own_rules if kind == registry.kind}
-            registry.restore({**dict(registry.items()), **sent})
+            registry.restore({**registry, **sent})
         return run(TrainingJob(train_set, self.params, valid_set, missing=self.missing))
 
 

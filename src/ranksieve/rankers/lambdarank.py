@@ -22,7 +22,7 @@ from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.models.linear import Standard
 from ranksieve.models.net import Net
 from ranksieve.rankers.inputs import training_set, validation_sets
-from ranksieve.rules import RANKERS, integer
+from ranksieve.rules import RANKERS, Traits, integer
 
 
 @dataclass
@@ -54,6 +54,7 @@ class LambdaRank:
 
     shared: ClassVar[tuple[str, ...]] = ("learning_rate", "truncation", "normalize", "early_stopping")
     file: ClassVar[str] = "JSON"
+    traits: ClassVar[Traits] = Traits(uses_gains=True)
 
     def __call__(self, job: TrainingJob) -> Net:
         """Pass over the queries in random order, `epochs` times; returns the net that is best on validation."""

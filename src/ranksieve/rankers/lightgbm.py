@@ -18,7 +18,7 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.params import Params
 from ranksieve.rankers.inputs import training_set, validation_sets
-from ranksieve.rules import RANKERS
+from ranksieve.rules import RANKERS, Traits
 from ranksieve.text_formats import AUTO, read_gains
 
 ALL_RANKS = 2**31 - 1
@@ -63,6 +63,7 @@ class LightgbmRanker:
         "max_cat_to_onehot", "cat_smooth", "cat_l2", "min_docs_per_group",
     )  # fmt: skip
     file: ClassVar[str] = "LightGBM text"
+    traits: ClassVar[Traits] = Traits(uses_gains=True)
 
     def __call__(self, job: TrainingJob) -> Forest:
         """Grow trees one by one with LightGBM's `lambdarank`; the forest ends at the best tree by our metric."""

@@ -128,7 +128,7 @@ def with_categories(data: Any, categorical: str | Sequence[str], *, in_parts: bo
     """Data files whose columns `categorical` hold categories."""
     if isinstance(data, Described):
         raise ParameterError(
-            param("categorical"), " is for files and tables; give it to rs.read or Dataset.from_arrays here"
+            param("categorical"), " is for files and tables; give it to rs.read or Dataset.with_features here"
         )
     parts = data if in_parts else [data]
     files = [one if isinstance(one, Described) else DataFile(one, categorical=categorical) for one in parts]

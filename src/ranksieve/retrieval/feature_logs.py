@@ -77,8 +77,7 @@ def read_feature_log(
         labels,
         qid=np.array([query for query, _ in rows.docs], dtype=object),
         doc_ids=np.array([doc for _, doc in rows.docs], dtype=object),
-        feature_names=list(rows.names),
-    )
+    ).with_features(list(rows.names))
     return replace(data, info=replace(data.info, source=", ".join(map(str, files)), absent=absent))
 
 

@@ -227,9 +227,7 @@ def to_dataset(pairs: QueryCandidates, extractor: FeatureExtractor, notes: Notes
         np.concatenate([block.labels for block in blocks]),
         qid=np.repeat(np.array(run_ids, dtype=object), np.concatenate([block.run_lengths for block in blocks])),
         doc_ids=np.concatenate([block.doc_ids for block in blocks]),
-        feature_names=extractor.names,
-        first_stage=extractor.first_stage,
-    )
+    ).with_features(extractor.names, first_stage=extractor.first_stage)
     return replace(data, info=replace(data.info, candidates=_origin(pairs, extractor)))
 
 

@@ -253,17 +253,17 @@ def test_catboost(name, tmp_path):
     with pytest.raises(ModelError, match="does not have the names of all its categories"):
         rs.load(tmp_path / "some.json")
     with pytest.raises(
-        ModelError, match=r"does not have the names of all its categories.* give rs.from_model that pool"
+        ModelError, match=r"does not have the names of all its categories.* give rs.io.from_model that pool"
     ):
-        rs.from_model(theirs)
-    np.testing.assert_array_equal(rs.from_model(theirs, pool=pool).predict(frame), ours.predict(frame))
+        rs.io.from_model(theirs)
+    np.testing.assert_array_equal(rs.io.from_model(theirs, pool=pool).predict(frame), ours.predict(frame))
 
 
 def test_a_pool_is_for_models_of_catboost():
     from sklearn.tree import DecisionTreeRegressor
 
     with pytest.raises(ParameterError, match="pool is for models of CatBoost; leave it out for sklearn"):
-        rs.from_model(DecisionTreeRegressor(), pool="train")
+        rs.io.from_model(DecisionTreeRegressor(), pool="train")
 
 
 def test_contributions_are_those_of_catboost_where_all_elements_are_categories(tmp_path):

@@ -77,7 +77,7 @@ def test_scikit_learn(kind):
     model = ensemble.HistGradientBoostingRegressor(
         categorical_features=categorical, max_iter=12, max_leaf_nodes=8, min_samples_leaf=5, random_state=0
     ).fit(given, y)
-    forest = rs.from_model(model)
+    forest = rs.io.from_model(model)
     assert forest.categorical.any() and not (forest.default_left & forest.categorical).any()
     sizes = {"names": ["l", "m", "s"]}.get(kind, [])
     assert forest.categories["f3" if kind == "mask" else "size"] == sizes
@@ -94,7 +94,7 @@ def test_fractions_as_categories_of_scikit_learn_are_refused():
     model = ensemble.HistGradientBoostingRegressor(categorical_features=[0], max_iter=2)
     model.fit(np.tile([[0.5], [1.5]], (30, 1)), np.tile([0.0, 1.0], 30))
     with pytest.raises(ModelError, match=r"feature 'f1' has categories such as .*0\.5.*; expected texts or integers"):
-        rs.from_model(model)
+        rs.io.from_model(model)
 
 
 @pytest.mark.parametrize("ending", ["json", "ubj"])

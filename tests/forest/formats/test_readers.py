@@ -55,7 +55,7 @@ def test_xgboost(tmp_path, name):
     for suffix in ("json", "ubj"):
         booster.save_model(tmp_path / f"model.{suffix}")
         forests.append(rs.load(tmp_path / f"model.{suffix}"))
-    forests.append(rs.from_model(booster))
+    forests.append(rs.io.from_model(booster))
     forest = forests[0]
     docs = np.concatenate([X, hard_documents(forest, 400, np.random.default_rng(1))])
     scores = booster.predict(xgboost.DMatrix(docs))
@@ -74,7 +74,7 @@ def test_xgboost_rankers_stop_at_their_best_round_and_keep_names():
     ranker = xgboost.XGBRanker(n_estimators=40, early_stopping_rounds=3, learning_rate=1.0, n_jobs=1)
     noise = np.random.default_rng(0).permutation(labels)
     ranker.fit(frame, labels, qid=qid, eval_set=[(frame, noise)], eval_qid=[qid], verbose=False)
-    forest = rs.from_model(ranker)
+    forest = rs.io.from_model(ranker)
     assert forest.feature_names == tuple(frame.columns)
     assert ranker.best_iteration + 1 <= forest.n_trees <= ranker.best_iteration + 2  # one may be the base score
     np.testing.assert_array_equal(singles_in_order(forest, X), ranker.predict(frame))
@@ -93,7 +93,7 @@ def test_xgboost_models_that_are_refused(params, what):
     X, labels, _ = ranking()
     labels = np.minimum(labels, 1) if "binary" in params["objective"] else labels
     with pytest.raises(ModelError, match=what):
-        rs.from_model(xgboost.train(params | {"nthread": 1}, xgboost.DMatrix(np.nan_to_num(X), labels), 2))
+        rs.io.from_model(xgboost.train(params | {"nthread": 1}, xgboost.DMatrix(np.nan_to_num(X), labels), 2))
 
 
 def test_xgboost_categories_are_read_and_several_targets_are_refused():
@@ -103,12 +103,12 @@ def test_xgboost_categories_are_read_and_several_targets_are_refused():
     labels = labels + 5 * (X[:, 0] % 2)
     data = xgboost.DMatrix(X, labels, feature_types=["c", *["q"] * 4], enable_categorical=True)
     booster = xgboost.train({"max_cat_to_onehot": 1, "nthread": 1}, data, 2)
-    forest = rs.from_model(booster)
+    forest = rs.io.from_model(booster)
     assert forest.categorical.any() and forest.categories == {"f1": []}
     np.testing.assert_allclose(forest.predict(X), booster.predict(data), rtol=1e-6)
     data = xgboost.DMatrix(X, np.stack([labels, labels], axis=1))
     with pytest.raises(ModelError, match="several scores"):
-        rs.from_model(xgboost.train({"nthread": 1}, data, 2))
+        rs.io.from_model(xgboost.train({"nthread": 1}, data, 2))
 
 
 def test_base_scores_of_older_files(tmp_path):
@@ -141,7 +141,7 @@ def test_catboost(params):
     given = {"loss_function": loss, "iterations": 10, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
     model = catboost.CatBoost(given | params)
     model.fit(catboost.Pool(X, labels, group_id=qid))
-    forest = rs.from_model(model)
+    forest = rs.io.from_model(model)
     docs = np.concatenate([X, hard_documents(forest, 400, np.random.default_rng(1))])
     expected = model.predict(docs, prediction_type="RawFormulaVal")
     np.testing.assert_allclose(forest.predict(docs), expected, rtol=1e-12, atol=1e-15)
@@ -170,7 +170,7 @@ def test_scikit_learn(name):
         X = np.nan_to_num(X)
     with threadpoolctl.threadpool_limits(1):  # threads that wait for each other on a busy machine
         model = scikit_models()[name].fit(X, labels)
-    forest = rs.from_model(model)
+    forest = rs.io.from_model(model)
     missing = 0.0 if whole else 0.1
     docs = np.concatenate([X, hard_documents(forest, 400, np.random.default_rng(1), missing=missing)])
     kinds = [docs, docs.astype(float) * (1 + 1e-12)] if name == "histogram" else [docs]  # that one compares float64
@@ -186,7 +186,7 @@ def test_scikit_learn_models_that_are_refused():
     X, labels, _ = ranking()
     X = np.nan_to_num(X)
     with pytest.raises(ModelError, match="not a fitted model"):
-        rs.from_model(ensemble.RandomForestRegressor())
+        rs.io.from_model(ensemble.RandomForestRegressor())
     for model, what in (
         (linear_model.LinearRegression(), "got LinearRegression; expected one of DecisionTreeRegressor"),
         (ensemble.RandomForestClassifier(2), "got RandomForestClassifier"),
@@ -197,9 +197,9 @@ def test_scikit_learn_models_that_are_refused():
         ),
     ):
         with pytest.raises(ModelError, match=what):
-            rs.from_model(model.fit(X, labels))
+            rs.io.from_model(model.fit(X, labels))
     with pytest.raises(ModelError, match="2 values per document"):
-        rs.from_model(ensemble.RandomForestRegressor(2).fit(X, np.stack([labels, labels], axis=1)))
+        rs.io.from_model(ensemble.RandomForestRegressor(2).fit(X, np.stack([labels, labels], axis=1)))
 
 
 def test_lightgbm_objects():
@@ -208,9 +208,9 @@ def test_lightgbm_objects():
     ranker = lightgbm.LGBMRanker(n_estimators=5, min_child_samples=5, verbose=-1, n_jobs=1)
     ranker.fit(X, labels, group=[40] * 10)
     for model in (ranker, ranker.booster_):
-        assert rs.from_model(model).predict(X).tobytes() == ranker.predict(X).tobytes()
+        assert rs.io.from_model(model).predict(X).tobytes() == ranker.predict(X).tobytes()
     with pytest.raises(ModelError, match=r"got builtins.dict; expected a model of lightgbm, xgboost"):
-        rs.from_model({})
+        rs.io.from_model({})
 
 
 def test_ranklib_file():

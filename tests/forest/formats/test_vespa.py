@@ -58,7 +58,7 @@ def test_a_ranker_of_lightgbm_scores_the_same_in_vespa():
     data = lightgbm.Dataset(X, rng.integers(0, 3, 200), group=[120, 80], feature_name=["bm25(title)", "b", "c"])
     parameters = {"objective": "lambdarank", "num_leaves": 7, "min_data_in_leaf": 5, "verbose": -1, "num_threads": 1}
     booster = lightgbm.train(parameters, data, 8)
-    text = to_vespa(rs.from_model(booster))
+    text = to_vespa(rs.io.from_model(booster))
     assert json.loads(text)["feature_names"] == booster.dump_model()["feature_names"]
     np.testing.assert_allclose(evaluate_vespa(text, X, np.float64), booster.predict(X), rtol=1e-12, atol=1e-14)
 

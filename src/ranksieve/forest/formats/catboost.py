@@ -110,7 +110,7 @@ class CatboostFeatures:
         if in_tables is None or not {value for values in found.values() for value in values} <= self._names.keys():
             raise ModelError(
                 f"{self._source}: does not have the names of all its categories; save it with "
-                'save_model(…, format="json", pool=the training data), or give rs.from_model that pool'
+                'save_model(…, format="json", pool=the training data), or give rs.io.from_model that pool'
             )
         others = self._names.keys() - set().union(*in_tables.values())
         for number, values in found.items():

@@ -137,7 +137,7 @@ def read(content: bytes, source: str, n_features: int | None = None) -> Forest |
     if start.startswith(b"CBM1"):
         raise ModelError(
             f'{source}: is CatBoost\'s binary format; save the model as JSON, save_model(…, format="json", pool=the '
-            "training data), or give the CatBoost model to rs.from_model"
+            "training data), or give the CatBoost model to rs.io.from_model"
         )
     is_lightgbm = start.startswith(b"tree")
     if start.startswith(b"PAR1") or b" qid:" in start.split(b"\n", 1)[0] or (not is_lightgbm and is_csv_text(content)):

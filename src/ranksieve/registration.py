@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ranksieve.parameter_table import register
-from ranksieve.rules import OBJECTIVES, SELECTIONS
+from ranksieve.errors import ParameterError
+from ranksieve.parameter_table import table
+from ranksieve.rules import OBJECTIVES, SELECTIONS, Registry
 
 
 def register_selection(name: str, rule: Any, *, replace: bool = False) -> None:
@@ -28,7 +29,7 @@ def register_selection(name: str, rule: Any, *, replace: bool = False) -> None:
     >>> def first_ten(view):
     ...     rank = np.arange(view.lists.n_docs) - np.repeat(view.lists.offsets[:-1], view.lists.sizes)
     ...     return np.flatnonzero((view.lists.labels > 0) | (rank < 10))
-    >>> rs.register_selection("first-ten", first_ten)
+    >>> rs.params.register_selection("first-ten", first_ten)
     >>> rs.train(rs.synth.cubic(20), selection="first-ten", trees=3, leaves=4).n_trees
     3
     """
@@ -57,8 +58,19 @@ def register_objective(name: str, rule: Any, *, replace: bool = False) -> None:
     ...     limit: float = 0.5
     ...     def __call__(self, view):
     ...         return np.clip(view.labels - view.scores, -self.limit, self.limit), np.ones(len(view.labels))
-    >>> rs.register_objective("huber", Huber)
+    >>> rs.params.register_objective("huber", Huber)
     >>> rs.train(rs.synth.cubic(20), objective="huber", limit=0.8, trees=3, leaves=4).info["params"]["limit"]
     0.8
     """
     register(OBJECTIVES, name, rule, replace=replace)
+
+
+def register(registry: Registry, name: str, rule: Any, *, replace: bool = False) -> None:
+    """Register a rule of any kind; an error, and no change, where its parameters do not fit into the table."""
+    before = dict(registry)
+    registry.add(name, rule, replace=replace)
+    try:
+        table()
+    except ParameterError:
+        registry.restore(before)
+        raise
