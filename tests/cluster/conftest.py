@@ -12,7 +12,7 @@ import ranksieve as rs
 from samples import small_dataset
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def client() -> Iterator[Client]:
     # compiles all kernels once, so that the workers load them from the cache
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as alone:
