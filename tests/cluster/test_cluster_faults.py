@@ -63,8 +63,8 @@ def alone(files: list[str], **options) -> str:
 
 
 @pytest.fixture(scope="module")
-def cluster(client, tmp_path_factory) -> Iterator[LocalCluster]:
-    """Workers to be killed; `client` is used so that everything is compiled."""
+def cluster(compiled, tmp_path_factory) -> Iterator[LocalCluster]:
+    """Workers to be killed."""
     place = str(tmp_path_factory.mktemp("workers"))  # where the copies of killed workers stay
     options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "memory_limit": 0, "local_directory": place}
     with LocalCluster(n_workers=2, **options) as cluster:
@@ -77,6 +77,12 @@ def killable(cluster) -> Iterator[Client]:
     with Client(cluster) as client:
         wait_until(lambda: len(client.run(os.getpid, on_error="ignore")) == 2)
         yield client
+
+
+@pytest.fixture
+def client(killable) -> Client:
+    """The same workers: no others are started for tests that kill none."""
+    return killable
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 120) -> None:
@@ -281,7 +287,7 @@ def processes(tmp_path: Path, n_workers: int) -> Iterator[tuple[Client, list[sub
             process.wait()
 
 
-def test_other_workers_take_over_if_no_new_worker_starts(client, files, tmp_path, monkeypatch):
+def test_other_workers_take_over_if_no_new_worker_starts(compiled, files, tmp_path, monkeypatch):
     monkeypatch.setattr(worker_pool, "REPLACEMENT_TIMEOUT", 0.5)
     with processes(tmp_path, n_workers=3) as (few, (_, first, second, _)):
 
