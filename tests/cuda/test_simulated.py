@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("numba_cuda")
-pytest.importorskip("greenlet")
 
 TREES = [
     "newton", "newton, many rows", "newton, two histograms", "variance", "monotone", "monotone, two histograms",
