@@ -32,7 +32,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LANGUAGES = {"", "python", "sh", "text", "toml"}
-MOST = {"--queries": 6, "--trees": 5, "--grow": 4, "--local-workers": 1}
+MOST = {"--queries": 8, "--trees": 5, "--grow": 4, "--local-workers": 1}
 
 
 def smaller(code: str) -> str:
