@@ -181,16 +181,6 @@ def test_a_source_that_changed_during_the_run_is_refused(killable, data, tmp_pat
         rs.cluster.train(killable, path, callbacks=[change_and_kill], copies=False, **SMALL)
 
 
-def test_partitions_that_kill_workers_are_named_with_their_sizes(killable, files, monkeypatch):
-    monkeypatch.setattr(worker_pool, "MAX_LOSSES", 2)
-
-    def deadly(labels, scores, offsets):
-        os._exit(1)
-
-    with pytest.raises(ClusterError, match=r"documents of .*part-\d.parquet.*GB as bins and scores.*more memory"):
-        rs.cluster.train(killable, files, objective=deadly, **SMALL)
-
-
 def test_lost_connections_and_files_end_the_run_at_once_and_the_trees_are_kept(client, files, tmp_path, monkeypatch):
     def unreadable(labels, scores, offsets):
         raise PermissionError(13, "Permission denied", "notes.txt")
@@ -318,3 +308,14 @@ def test_a_lost_scheduler_leaves_a_checkpoint(client, files, tmp_path):
     )
     assert steps == [6, 7, 8, 9], "all trees are kept, though no checkpoint was due"
     assert to_text(resumed) == alone(files, **{**SMALL, "valid": files[1]})
+
+
+def test_partitions_that_kill_workers_are_named_with_their_sizes(killable, files, monkeypatch):
+    """The last test: the workers do not come back for a while."""
+    monkeypatch.setattr(worker_pool, "MAX_LOSSES", 2)
+
+    def deadly(labels, scores, offsets):
+        os._exit(1)
+
+    with pytest.raises(ClusterError, match=r"documents of .*part-\d.parquet.*GB as bins and scores.*more memory"):
+        rs.cluster.train(killable, files, objective=deadly, **SMALL)
