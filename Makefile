@@ -21,8 +21,8 @@ test test-nojit: export PYTHONPYCACHEPREFIX = $(CURDIR)/$(VENV)/bytecode
 # cluster depend on time, so these run alone
 test: $(VENV)/.ready-test
 	$(BIN)/ranksieve warm-up
-	$(BIN)/python -m pytest -n auto --dist loadfile --ignore tests/cluster
-	$(BIN)/python -m pytest tests/cluster
+	$(BIN)/python -m pytest -n auto --dist worksteal --ignore tests/cluster/test_cluster_faults.py
+	$(BIN)/python -m pytest tests/cluster/test_cluster_faults.py
 
 # kernels as plain Python, so that the interpreter checks every index; a part of the tests, as loops are slow
 test-nojit: $(VENV)/.ready-test

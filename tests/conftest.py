@@ -43,8 +43,12 @@ def fuzz_cases(request):
 
 
 def pytest_collection_modifyitems(items):
-    """Clusters last: threads of theirs go on for a while and draw random numbers, which Hypothesis does not like."""
-    items.sort(key=lambda item: "tests/cluster/" in item.path.as_posix())
+    """Clusters last: threads of theirs go on for a while and draw random numbers, which Hypothesis does not like.
+
+    With a process per core they come first: one process runs them all, and the others do not wait for it in the end.
+    """
+    is_parallel = "PYTEST_XDIST_WORKER" in os.environ
+    items.sort(key=lambda item: ("tests/cluster/" in item.path.as_posix()) != is_parallel)
 
 
 @pytest.fixture(autouse=True)

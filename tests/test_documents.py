@@ -32,7 +32,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LANGUAGES = {"", "python", "sh", "text", "toml"}
-MOST = {"--queries": 8, "--trees": 5, "--grow": 4, "--local-workers": 2}
+MOST = {"--queries": 8, "--trees": 5, "--grow": 4, "--local-workers": 1}
 
 
 def smaller(code: str) -> str:
@@ -41,6 +41,7 @@ def smaller(code: str) -> str:
         code = re.sub(rf"{flag}([ =])(\d+)", lambda found: f"{flag}{found[1]}{min(int(found[2]), most)}", code)  # noqa: B023
     code = re.sub(r"\btrees( ?= ?)(\d+)", lambda found: f"trees{found[1]}{min(int(found[2]), 10)}", code)
     code = re.sub(r"two_stage\((\d+)", lambda found: f"two_stage({min(int(found[1]), 12)}", code)
+    code = code.replace("Client(n_workers=2, ", "Client(n_workers=2, processes=False, ")
     if code.startswith("ranksieve tune"):
         code += " --trials 2 --trees 5"
     if code.startswith(("ranksieve train", "ranksieve clicks train")) and "--trees" not in code:

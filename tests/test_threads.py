@@ -58,23 +58,14 @@ def run(code: str, *arguments: object, **environment: str) -> subprocess.Complet
     )
 
 
-@ON_LINUX
-@pytest.mark.parametrize("layer", ["omp", "workqueue"])
-def test_forked_children_predict_search_and_train(tmp_path, layer):
-    code = """
+FORKS = """
     import numba
     assert numba.threading_layer() == os.environ["NUMBA_THREADING_LAYER"] and numba.get_num_threads() == 2
     assert in_child(lambda: same(answers(), expected)) == 0, "a child"
     assert in_child(lambda: in_child(lambda: same(answers(), expected)) == 0) == 0, "a child of a child"
     assert same(answers(), expected), "the parent afterwards"
-    """
-    result = run(code, tmp_path / "index", NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2")
-    assert result.returncode == 0, result.stderr
-
-
-@ON_LINUX
-def test_threads_of_a_forked_child_predict_at_once(tmp_path):
-    code = """
+"""
+THREADS = """
     def work():
         results = []
         threads = [threading.Thread(target=lambda: results.append(same(answers(), expected))) for _ in range(3)]
@@ -84,9 +75,14 @@ def test_threads_of_a_forked_child_predict_at_once(tmp_path):
             thread.join()
         return results == [True] * 3
 
-    assert work() and in_child(work) == 0
-    """
-    result = run(code, tmp_path / "index", NUMBA_THREADING_LAYER="omp", NUMBA_NUM_THREADS="2")
+    assert work() and in_child(work) == 0, "threads at once"
+"""
+
+
+@ON_LINUX
+@pytest.mark.parametrize(("layer", "code"), [("omp", FORKS + THREADS), ("workqueue", FORKS)], ids=["omp", "workqueue"])
+def test_forked_children_and_their_threads_predict_search_and_train(tmp_path, layer, code):
+    result = run(code, tmp_path / "index", NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2")
     assert result.returncode == 0, result.stderr
 
 
@@ -108,19 +104,32 @@ def test_a_child_forked_before_any_loop_has_its_own_threads(tmp_path):
     assert subprocess.run(command, env=environment, check=False, timeout=900).returncode == 0
 
 
-@ON_LINUX
-@pytest.mark.parametrize("imported", ["ranksieve", "ranksieve.threads", "sys"])
-def test_a_child_runs_loops_though_another_library_has_started_the_threads_of_its_parent(imported):
+@pytest.fixture(scope="module")
+def library(tmp_path_factory) -> str:
+    """The folder of a library with a compiled loop, which is kept on disk."""
+    folder = tmp_path_factory.mktemp("library")
     code = """
-    import os, sys
     import numba, numpy as np
 
-    @numba.njit(parallel=True)
+    @numba.njit(parallel=True, cache=True)
     def double(values):
         out = np.empty_like(values)
         for i in numba.prange(values.size):
             out[i] = 2 * values[i]
         return out
+    """
+    (folder / "another_library.py").write_text(textwrap.dedent(code))
+    return str(folder)
+
+
+@ON_LINUX
+@pytest.mark.parametrize("imported", ["ranksieve", "ranksieve.threads", "sys"])
+def test_a_child_runs_loops_though_another_library_has_started_the_threads_of_its_parent(imported, library):
+    code = """
+    import os, sys
+    sys.path.append(sys.argv[2])
+    import numpy as np
+    from another_library import double
 
     double(np.ones(10))
     __import__(sys.argv[1])
@@ -129,7 +138,7 @@ def test_a_child_runs_loops_though_another_library_has_started_the_threads_of_it
     import ranksieve as rs
     rs.train(rs.synth.cubic(100), trees=2, leaves=4)
     """
-    command = [sys.executable, "-c", textwrap.dedent(code), imported]
+    command = [sys.executable, "-c", textwrap.dedent(code), imported, library]
     environment = {**os.environ, "NUMBA_THREADING_LAYER": "omp", "NUMBA_NUM_THREADS": "2"}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
     assert result.returncode == 0, result.stderr

@@ -36,7 +36,7 @@ def lines(draw):
     return lists_of(labels, sizes), scores, direction
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(lines(), st.sampled_from(METRICS), st.sampled_from([(0.0, 1.0), (0.1, 5.0), (-3.0, 2.0)]))
 def test_curve_equals_the_sweep_over_all_pairs(data, name, bounds):
     lists, scores, direction = data
@@ -49,7 +49,7 @@ def test_curve_equals_the_sweep_over_all_pairs(data, name, bounds):
     assert (np.diff(curve.borders) >= 0).all() and curve.borders[[0, -1]].tolist() == list(bounds)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(lines(), st.sampled_from(METRICS))
 def test_best_step_is_the_best_of_the_sweep(data, name):
     lists, scores, direction = data

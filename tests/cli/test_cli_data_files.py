@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import typer.main
 from cli_samples import QUICK
+from typer.testing import CliRunner
 
 from ranksieve.cli.app import app
 from ranksieve.data.parquet import write_parquet
@@ -141,10 +142,9 @@ def test_columns_that_are_not_numbers_are_ignored(files, run, tmp_path):
 
 
 def test_errors_in_pipes_name_standard_input():
-    command = [sys.executable, "-m", "ranksieve", "describe", "-"]
-    done = subprocess.run(command, input="1 qid:1 1:x\n", capture_output=True, text=True, env=os.environ)
-    assert done.returncode == 2 and "standard input:1: the value in '1:x'" in done.stderr
-    assert "ranksieve-" not in done.stderr
+    done = CliRunner().invoke(app, ["describe", "-"], input="1 qid:1 1:x\n")
+    assert done.exit_code == 2 and "standard input:1: the value in '1:x'" in done.output
+    assert "ranksieve-" not in done.output
 
 
 @pytest.mark.parametrize("format", ["lightgbm", "ranklib", "quickrank", "xgboost"])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from ranksieve.cli.app import app
 from ranksieve.experiments.shipped import shipped_specs
 
 SPEC = """
@@ -59,12 +59,11 @@ def test_own_files_replace_the_data(run, files, tmp_path):
 def test_data_from_a_pipe(jobs, files, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(SPEC)
-    command = [sys.executable, "-m", "ranksieve", "experiment", path, "--data", "-", "--out", tmp_path, "--jobs", jobs]
+    command = ["experiment", str(path), "--data", "-", "--out", str(tmp_path), "--jobs", jobs]
     for expected in (2, 0):  # cells that run
-        data = (files / "train.txt").read_bytes()
-        done = subprocess.run(command, input=data, capture_output=True, check=True, env=os.environ)
-        assert done.stderr.decode().count("seed 0") == expected
-        assert "standard input" in done.stdout.decode()
+        done = CliRunner().invoke(app, command, input=(files / "train.txt").read_bytes())
+        assert done.exit_code == 0 and done.output.count("seed 0") == expected
+        assert "standard input" in done.output
     assert len(list((tmp_path / "cells").iterdir())) == 2
 
 

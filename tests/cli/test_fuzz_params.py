@@ -27,7 +27,7 @@ def test_damaged_parameters_are_read_or_refused(fuzz_cases, tmp_path):
     path, refused = tmp_path / "params.toml", 0
     path.write_text(TEXT)
     read_toml(path)
-    for number, rng in enumerate(fuzz_cases(800)):
+    for number, rng in enumerate(fuzz_cases(250)):
         path.write_bytes(damaged(TEXT.encode(), rng))
         try:
             with warnings.catch_warnings():

@@ -48,7 +48,7 @@ def test_damaged_logs_are_refused_or_read(fuzz_cases, tmp_path, kind):
     given = (tmp_path / "queries", tmp_path / "events") if kind.startswith("ubi") else (path,)
     check(clicks.read(*given))
     content = path.read_bytes()
-    for number, rng in enumerate(fuzz_cases(500)):
+    for number, rng in enumerate(fuzz_cases(150)):
         path.write_bytes(damaged(content, rng))
         try:
             with warnings.catch_warnings():
@@ -64,7 +64,7 @@ def test_damaged_propensities_are_refused_or_read(fuzz_cases, tmp_path):
     path = tmp_path / "propensities.json"
     Propensities(np.array([1.0, 0.5, 0.25]), "harvest", np.array([0.1, 0.05, 0.0])).save(path)
     content = path.read_bytes()
-    for number, rng in enumerate(fuzz_cases(500)):
+    for number, rng in enumerate(fuzz_cases(150)):
         path.write_bytes(damaged(content, rng))
         try:
             found = Propensities.load(path)

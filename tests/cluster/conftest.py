@@ -12,12 +12,16 @@ import ranksieve as rs
 from samples import small_dataset
 
 
-@pytest.fixture(scope="session")
-def client() -> Iterator[Client]:
-    # compiles all kernels once, so that the workers load them from the cache
+@pytest.fixture(scope="package")
+def compiled() -> None:
+    """All kernels are compiled once, so that workers load them from the cache."""
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as alone:
         for gain in ("variance", "newton"):
             rs.cluster.train(alone, rs.synth.cubic(4), valid=rs.synth.cubic(4), trees=2, leaves=4, gain=gain)
+
+
+@pytest.fixture(scope="package")
+def client(compiled: None) -> Iterator[Client]:
     with (
         LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0) as cluster,
         Client(cluster) as client,

@@ -63,8 +63,8 @@ def alone(files: list[str], **options) -> str:
 
 
 @pytest.fixture(scope="module")
-def cluster(client, tmp_path_factory) -> Iterator[LocalCluster]:
-    """Workers to be killed; `client` is used so that everything is compiled."""
+def cluster(compiled, tmp_path_factory) -> Iterator[LocalCluster]:
+    """Workers to be killed."""
     place = str(tmp_path_factory.mktemp("workers"))  # where the copies of killed workers stay
     options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "memory_limit": 0, "local_directory": place}
     with LocalCluster(n_workers=2, **options) as cluster:
@@ -77,6 +77,12 @@ def killable(cluster) -> Iterator[Client]:
     with Client(cluster) as client:
         wait_until(lambda: len(client.run(os.getpid, on_error="ignore")) == 2)
         yield client
+
+
+@pytest.fixture
+def client(killable) -> Client:
+    """The same workers: no others are started for tests that kill none."""
+    return killable
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 120) -> None:
@@ -175,16 +181,6 @@ def test_a_source_that_changed_during_the_run_is_refused(killable, data, tmp_pat
         rs.cluster.train(killable, path, callbacks=[change_and_kill], copies=False, **SMALL)
 
 
-def test_partitions_that_kill_workers_are_named_with_their_sizes(killable, files, monkeypatch):
-    monkeypatch.setattr(worker_pool, "MAX_LOSSES", 2)
-
-    def deadly(labels, scores, offsets):
-        os._exit(1)
-
-    with pytest.raises(ClusterError, match=r"documents of .*part-\d.parquet.*GB as bins and scores.*more memory"):
-        rs.cluster.train(killable, files, objective=deadly, **SMALL)
-
-
 def test_lost_connections_and_files_end_the_run_at_once_and_the_trees_are_kept(client, files, tmp_path, monkeypatch):
     def unreadable(labels, scores, offsets):
         raise PermissionError(13, "Permission denied", "notes.txt")
@@ -281,7 +277,7 @@ def processes(tmp_path: Path, n_workers: int) -> Iterator[tuple[Client, list[sub
             process.wait()
 
 
-def test_other_workers_take_over_if_no_new_worker_starts(client, files, tmp_path, monkeypatch):
+def test_other_workers_take_over_if_no_new_worker_starts(compiled, files, tmp_path, monkeypatch):
     monkeypatch.setattr(worker_pool, "REPLACEMENT_TIMEOUT", 0.5)
     with processes(tmp_path, n_workers=3) as (few, (_, first, second, _)):
 
@@ -312,3 +308,14 @@ def test_a_lost_scheduler_leaves_a_checkpoint(client, files, tmp_path):
     )
     assert steps == [6, 7, 8, 9], "all trees are kept, though no checkpoint was due"
     assert to_text(resumed) == alone(files, **{**SMALL, "valid": files[1]})
+
+
+def test_partitions_that_kill_workers_are_named_with_their_sizes(killable, files, monkeypatch):
+    """The last test: the workers do not come back for a while."""
+    monkeypatch.setattr(worker_pool, "MAX_LOSSES", 2)
+
+    def deadly(labels, scores, offsets):
+        os._exit(1)
+
+    with pytest.raises(ClusterError, match=r"documents of .*part-\d.parquet.*GB as bins and scores.*more memory"):
+        rs.cluster.train(killable, files, objective=deadly, **SMALL)

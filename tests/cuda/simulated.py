@@ -6,15 +6,17 @@ Prints a JSON object: for each check, whether the GPU's result is the CPU's, or 
 from __future__ import annotations
 
 import json
-import linecache
-import threading
-import time
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import checks
+import greenlet
 import numpy as np
+from numba.cuda.simulator import kernel, kernelapi
 from numba.cuda.simulator.kernel import BlockThread
 
 import ranksieve as rs
@@ -171,19 +173,52 @@ CHECKS = {
 }
 
 
-def save_time() -> None:
-    """Spare the simulator work that tests do not need.
+class Lane:
+    """A thread of a block: a greenlet, which runs until the block waits for it."""
 
-    It asks the threads of a block again and again whether they have ended, and keeps them from running meanwhile. For
-    each array in shared memory it looks at the files of all callers on disk, whether they have changed.
+    def __init__(self, manager: kernel.BlockManager, block: tuple[int, ...], thread: tuple[int, ...]) -> None:
+        self._manager = manager
+        self.blockIdx, self.threadIdx = kernelapi.Dim3(*block), kernelapi.Dim3(*thread)
+        width, height, _ = manager._block_dim
+        self.thread_id = thread[0] + width * (thread[1] + height * thread[2])
+
+    def syncthreads(self) -> None:
+        greenlet.getcurrent().parent.switch()
+
+    syncthreads_count = BlockThread.syncthreads_count
+    syncthreads_and = BlockThread.syncthreads_and
+    syncthreads_or = BlockThread.syncthreads_or
+
+
+def run_block(manager: kernel.BlockManager, grid_point: tuple[int, ...], *args: Any) -> None:
+    """Numba's `BlockManager.run` without a thread of the system for each thread of a block, which takes minutes.
+
+    One thread after the other runs until it ends or waits for the block; then all that wait go on.
     """
+    threads = np.ndindex(*manager._block_dim)
+    lanes = [(Lane(manager, grid_point, thread), greenlet.greenlet(manager._f)) for thread in threads]
+    given = args
+    while lanes:
+        for lane, run in lanes:
+            kernelapi.threading.lane = lane
+            run.switch(*given)
+        lanes, given = [(lane, run) for lane, run in lanes if not run.dead], ()
 
-    def is_alive(thread: BlockThread) -> bool:
-        time.sleep(0)  # other threads run
-        return threading.Thread.is_alive(thread)
 
-    BlockThread.is_alive = is_alive
-    linecache.checkcache = lambda *_: None
+def shared_array(shared: kernelapi.FakeCUDAShared, shape: Any, dtype: Any, alignment: None = None) -> np.ndarray:
+    """Numba's `cuda.shared.array`, which looks at the files of all callers on disk, to find the line that calls it."""
+    dtype = kernelapi.numpy_support.as_dtype(dtype)
+    if shape == 0:
+        return np.frombuffer(shared._dynshared.data, dtype, shared._dynshared_size // dtype.itemsize)
+    caller = sys._getframe(1)
+    return shared._allocations.setdefault((caller.f_code, caller.f_lineno), np.empty(shape, dtype))
+
+
+def save_time() -> None:
+    """Spare the simulator work that tests do not need."""
+    kernel.BlockManager.run = run_block
+    kernelapi.threading = SimpleNamespace(current_thread=lambda: kernelapi.threading.lane)
+    kernelapi.FakeCUDAShared.array = shared_array
 
 
 if __name__ == "__main__":

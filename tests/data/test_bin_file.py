@@ -192,7 +192,7 @@ def test_random_damage_changes_no_bin(fuzz_cases, small_memory, path):
     from_file(path)
     file = Path(f"{path}.bins")
     content = file.read_bytes()
-    for number, rng in enumerate(fuzz_cases(50)):
+    for number, rng in enumerate(fuzz_cases(20)):
         file.write_bytes(damaged(content, rng))
         try:
             assert_same(from_file(path), expected)

@@ -18,7 +18,7 @@ from ranksieve.errors import DataError, MissingExtraError
 from ranksieve.kernels import letor as kernel
 
 SIMPLE = b"2 qid:10 1:0.5 3:1\n0 qid:10 2:-4e-1\n1 qid:11 3:7.25\n"
-QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def collect(source, rows):

@@ -13,7 +13,7 @@ from ranksieve.data.read import read
 from ranksieve.errors import DataError, ParameterError
 
 SIMPLE = b"2 qid:10 1:0.5 3:1\n0 qid:10 2:-4e-1\n1 qid:11 3:7.25\n"
-MANY = settings(deadline=None, max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.mark.parametrize(

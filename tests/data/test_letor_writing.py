@@ -10,7 +10,7 @@ from ranksieve.data.letor import write_letor
 from ranksieve.data.read import open_data, read
 from ranksieve.errors import DataError
 
-QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])

@@ -14,7 +14,7 @@ from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
 
-SPECIFICATIONS = 600
+SPECIFICATIONS = 200
 VALUES = (
     "[]", "{}", "[[]]", "[1, 'a']", "-1", "0", "1", "2.5", "nan", "inf", "-inf", "1e400", "9223372036854775807",
     "99999999999999999999", "true", "false", "''", "'x'", "'plain'", "'SelGB'", "'rules.py:rule'", "'a:b:c'", "'../x'",
@@ -78,7 +78,7 @@ def test_damaged_results_are_read_or_refused(tmp_path, fuzz_cases):
     files = [tmp_path / "out" / "experiment.json", *sorted(results.cells[0].folder.iterdir())]
     files = [file for file in files if file.suffix in (".json", ".parquet")]
     refused = 0
-    for number, rng in enumerate(fuzz_cases(400)):
+    for number, rng in enumerate(fuzz_cases(120)):
         file = files[rng.integers(len(files))]
         content = file.read_bytes()
         file.write_bytes(damaged(content, rng))

@@ -23,7 +23,7 @@ from ranksieve.models.load import read_model
 from samples import small_dataset
 
 FILES = Path(__file__).parent / "formats" / "files"
-CASES = 500  # of each format
+CASES = 150  # of each format
 MOST_FEATURES = 1000  # of a model that is scored here
 FOREST = random_forest(np.random.default_rng(7), n_trees=3)
 FOREST = dataclasses.replace(FOREST, default_left=np.zeros_like(FOREST.default_left))

@@ -31,7 +31,7 @@ def test_distinct_values_are_tracked_over_blocks(interpreted, capacity):
             assert distinct[f, : counts[f]].tolist() == expected.tolist()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(FLOATS, FLOATS)
 def test_a_threshold_is_between_two_values(a, b):
     low = np.float32(min(a, b))
@@ -42,7 +42,7 @@ def test_a_threshold_is_between_two_values(a, b):
         assert type(found) is np.float32
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=80), st.integers(1, 12))
 def test_cuts_make_bins_of_whole_values(values, max_bins):
     cuts = getattr(binning.quantile_cuts, "py_func", binning.quantile_cuts)

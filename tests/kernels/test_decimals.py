@@ -23,7 +23,7 @@ def buffer_of(text):
     return np.frombuffer(text.encode() + b" }", np.uint8)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(NUMBERS)
 def test_a_number_that_is_not_in_doubt_is_the_one_of_python(plain, text):
     with np.errstate(over="ignore"):

@@ -76,11 +76,14 @@ def test_the_loss_of_a_list_is_the_sum_over_its_pairs(seed, n, n_grades):
     rng = np.random.default_rng(seed)
     scores = rng.choice([rng.normal(size=n), rng.integers(-2, 3, n) / 2])  # ties, and margins of exactly one
     labels, weights = rng.integers(0, n_grades, n).astype(np.float32), rng.random(n)
-    grades, slopes = np.empty(n, np.int32), np.empty(n)
-    hinge.grade_numbers(labels, np.array([0, n]), grades)
-    loss = hinge.query_hinge(scores, grades, weights, slopes)
+    grades, offsets = np.empty(n, np.int32), np.array([0, n])
+    hinge.grade_numbers(labels, offsets, grades)
+    losses, slopes = np.zeros(hinge.PARTS), np.zeros((hinge.PARTS, n))
+    rows = np.eye(n, dtype=np.float32)  # a coefficient is a score, and the gradient has the derivative by each score
+    rows.flags.writeable = False  # as in training: compiled once
+    hinge.block_hinge(rows, offsets, grades, weights, np.zeros(n), scores, losses, slopes)
     margins = np.maximum(0, 1 - (scores[:, None] - scores[None, :])) * (labels[:, None] > labels[None, :])
     products = weights[:, None] * weights[None, :]
-    assert loss == pytest.approx((products * margins**2).sum(), abs=1e-9)
+    assert losses.sum() == pytest.approx((products * margins**2).sum(), abs=1e-9)
     expected = (2 * products * margins).sum(axis=0) - (2 * products * margins).sum(axis=1)
-    np.testing.assert_allclose(slopes, expected, atol=1e-9)
+    np.testing.assert_allclose(slopes.sum(axis=0), expected, atol=1e-9)

@@ -18,7 +18,7 @@ def test_damaged_journals_are_refused_or_continued(fuzz_cases, tmp_path):
     trials.try_first({"leaves": 4, "l2": 0.5})
     trials.run(lambda values, report: values["l2"], 2)
     content = path.read_bytes()
-    for number, rng in enumerate(fuzz_cases(600)):
+    for number, rng in enumerate(fuzz_cases(200)):
         changed = damaged(content, rng)
         path.write_bytes(changed)
         try:

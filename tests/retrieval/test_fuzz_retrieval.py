@@ -33,7 +33,7 @@ def test_index_folders(fuzz_cases, large, tmp_path, monkeypatch):
     folder = Index.build(random_documents(80), tmp_path / "index", fields=["title", "body"], numbers=["price"]).path
     expected = extract_features(Index(folder), QUERIES, depth=20)
     files, refused = sorted(folder.iterdir()), 0
-    for rng in fuzz_cases(600):
+    for rng in fuzz_cases(200):
         path = files[rng.integers(0, len(files))]
         content = path.read_bytes()
         if rng.integers(0, 10):
@@ -56,7 +56,7 @@ def test_headers_that_were_signed_again(fuzz_cases, tmp_path):
     folder = Index.build(random_documents(20), tmp_path / "index", fields=["title", "body"], vectors="svd:2").path
     original = json.loads((folder / "header.json").read_text())
     values = [None, True, -1, 0, 1, 2.5, 1 << 63, 1 << 80, math.inf, math.nan, "", "x", [], {}, [[]], {"a": 1}]
-    for rng in fuzz_cases(600):
+    for rng in fuzz_cases(200):
         header = json.loads(json.dumps(original))
         del header["checksum"]
         place, key = header, str(rng.choice(list(header)))
@@ -81,7 +81,7 @@ QRELS = "".join(f"{query} 0 d{n} {n % 3}\n" for query in (1, 2, 7) for n in rang
 
 def test_runs(fuzz_cases, tmp_path):
     path, judgements = tmp_path / "run", {"1": {"d7": 1.0}}
-    for rng in fuzz_cases(600):
+    for rng in fuzz_cases(200):
         content = damaged(RUN.encode(), rng)
         path.write_bytes(content)
         try:
@@ -103,7 +103,7 @@ def test_runs(fuzz_cases, tmp_path):
 
 def test_judgements(fuzz_cases, tmp_path):
     path = tmp_path / "qrels"
-    for rng in fuzz_cases(600):
+    for rng in fuzz_cases(200):
         content = damaged(QRELS.encode(), rng)
         path.write_bytes(content)
         try:
@@ -152,7 +152,7 @@ def test_other_files(fuzz_cases, tmp_path, name):
     (content, reader), path = READERS[name], tmp_path / "file"
     path.write_bytes(content)
     reader(path)
-    for number, rng in enumerate(fuzz_cases(500)):
+    for number, rng in enumerate(fuzz_cases(150)):
         path.write_bytes(damaged(content, rng))
         try:
             with warnings.catch_warnings():

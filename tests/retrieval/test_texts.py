@@ -20,7 +20,7 @@ PLAIN = Analyzer(stem="none", stop="none", split=False)
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), max_size=60), st.sets(st.sampled_from("abcx"), min_size=1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_snippet_is_the_stretch_with_most_of_the_query(words, query):
     pieces = snippet(", ".join(words), " ".join(query), PLAIN, n_words=8)
     marked = [piece.text for piece in pieces if piece.marked]
@@ -32,7 +32,7 @@ def test_a_snippet_is_the_stretch_with_most_of_the_query(words, query):
 
 
 @given(st.text(max_size=200), st.text(max_size=20))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_text_has_a_snippet_and_is_stored(text, query):
     for piece in snippet(text, query, Analyzer(), n_words=5):
         assert piece.text

@@ -28,7 +28,7 @@ def expected(rows: list[list[float | None]]) -> np.ndarray:
     return np.clip(np.array(rows, dtype=np.float64), -largest, largest).astype(np.float32)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_rows_of_numbers(data):
     width, n_rows = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))

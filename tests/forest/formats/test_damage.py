@@ -63,7 +63,7 @@ pieces = st.tuples(
 
 @pytest.mark.parametrize("name", CONTENTS)
 @given(edits=st.lists(pieces, min_size=1, max_size=3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_garbled_content(name, edits):
     content = CONTENTS[name]
     for where, length, new in edits:
@@ -74,7 +74,7 @@ def test_garbled_content(name, edits):
 
 @pytest.mark.parametrize("name", CONTENTS)
 @given(where=st.floats(0, 1), digit=st.sampled_from(b'0123456789-.eE"[]{}<>/,: \n\x00\xff'))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_one_wrong_byte(name, where, digit):
     content = CONTENTS[name]
     at = int(where * (len(content) - 1))

@@ -77,7 +77,7 @@ edits = st.lists(
 
 
 @given(edits, st.booleans())
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_damage_loads_or_is_a_model_error(tmp_path, edits, sized):
     content = (MODEL if sized else changed("Tree=0", "Tree=0")).encode()
     for at, length, new in edits:
@@ -93,7 +93,7 @@ def test_any_damage_loads_or_is_a_model_error(tmp_path, edits, sized):
 
 
 @given(st.integers(0, 2**32), st.sampled_from("0123456789- .\n=eni"))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_one_wrong_character_loads_or_is_a_model_error(seed, character):
     text = changed("Tree=0", "Tree=0")
     at = seed % len(text)
