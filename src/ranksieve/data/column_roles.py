@@ -62,8 +62,8 @@ def find_roles(file: DataFile) -> ColumnRoles | None:
         if role not in file.columns and roles[role] not in USUAL[role] and (roles[role] or role in NEEDED)
     }
     uses = {name: held.get(name) or (NO_FEATURE if name in (*texts, *ignored) else FEATURE) for name in kinds}
-    ignore = {"ignore": ",".join(map(_glob, texts))} if texts else {}
-    return ColumnRoles(kinds, uses, flags | ignore, ",".join(_glob(name) for name in texts if kinds[name] != UNIQUE))
+    advice = {"ignore": ",".join(map(_glob, texts))} if texts else {}
+    return ColumnRoles(kinds, uses, flags | advice, ",".join(_glob(name) for name in texts if kinds[name] != UNIQUE))
 
 
 def _kinds(file: DataFile) -> dict[str, str] | None:
