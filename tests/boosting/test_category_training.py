@@ -300,8 +300,8 @@ def test_messages_on_categories_and_thresholds_name_the_feature():
 
     def lists(codes, numbers):
         X = np.column_stack([numbers, codes]).astype(np.float32)
-        names = {"feature_names": ["price", "brand"], "categorical": ["brand"]}
-        return rs.Dataset.from_arrays(X, labels, np.arange(200) // 20, **names)
+        data = rs.Dataset.from_arrays(X, labels, np.arange(200) // 20)
+        return data.with_features(["price", "brand"], categorical=["brand"])
 
     base = rs.train(lists(codes, numbers), trees=3, leaves=4, min_docs=2, min_docs_per_group=2)
     assert set(base.feature.tolist()) == {0, 1}

@@ -24,8 +24,8 @@ COLUMNS = {
     "position": ("position", "Ranks, from 1, at which documents were shown."),
     "ignore": (
         "none",
-        "Columns that are not features, such as texts: names or globs, separated by commas; write ? for a comma in a "
-        "name.",
+        "Columns that are not features, such as texts: names or globs, separated by commas. A comma in a name is given "
+        "as '?'.",
     ),
     "categorical": ("categorical types", "Columns that hold categories, such as brands; named as for --ignore."),
 }
