@@ -72,6 +72,18 @@ def test_a_process_compiles_tasks_in_turn(monkeypatch):
     assert lines.count(".") == 3
 
 
+def test_a_task_that_ends_its_process_does_not_take_others_away(monkeypatch):
+    script = "import sys\nfor line in sys.stdin:\n if 'growing' in line: sys.exit(3)\n print(line, end='')"
+    monkeypatch.setattr(compiling, "COMMAND", [sys.executable, "-c", script + "; print('.', flush=True)"])
+    monkeypatch.setattr(compiling, "is_done", lambda task: False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    for _ in range(5):
+        lines = []
+        monkeypatch.setattr(compiling, "SimpleQueue", lambda lines=lines: RecordingQueue(lines))
+        compiling.compile_tasks(["growing", "scoring", "reading"], quiet=True)
+        assert lines == [".", "scoring", ".", "reading", "."]
+
+
 def test_kernels_that_a_command_compiles_are_counted(capsys):
     from numba.core import event
 

@@ -304,11 +304,13 @@ class TrainingLists:
             )  # fmt: skip
         else:
             returned = objective(rows.labels, scores.copy(), rows.offsets)
-        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        try:
+            grad, hess = returned
+        except (TypeError, ValueError):
+            got = f"an array of shape {np.shape(returned)}" if hasattr(returned, "shape") else type(returned).__name__
             raise ParameterError(
-                f"the objective returned {type(returned).__name__}; expected gradients and second derivatives"
-            )
-        grad, hess = returned
+                f"the objective returned {got}; expected gradients and second derivatives, as in `return grad, hess`"
+            ) from None
         grad, hess = np.asarray(grad, dtype=SCORE), np.asarray(hess, dtype=SCORE)
         if grad.shape != (n_docs,) or hess.shape != (n_docs,):
             raise ParameterError(

@@ -123,19 +123,32 @@ def start_task(task: str) -> subprocess.Popen[str] | None:
 def _compile(left: deque[str], compiled: SimpleQueue[str], running: set[subprocess.Popen[str]]) -> None:
     """Let one process compile tasks in turn, which saves imports; where it fails, another one goes on."""
     while left:
-        with subprocess.Popen(
+        process = subprocess.Popen(
             COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as process:
-            running.add(process)
-            assert process.stdin is not None and process.stdout is not None
-            with suppress(IndexError, OSError):  # no task is left; the process has ended
-                while process.poll() is None:
-                    process.stdin.write(left.popleft() + "\n")
-                    process.stdin.flush()
-                    for line in process.stdout:
-                        compiled.put(line.strip())
-                        if line.strip() == END:
-                            break
-                    else:
-                        compiled.put(END)
+        )
+        running.add(process)
+        with suppress(OSError), process:  # a process that has ended takes no task, and cannot be told that none is left
+            _compile_in_turn(left, compiled, process)
         running.discard(process)
+
+
+def _compile_in_turn(left: deque[str], compiled: SimpleQueue[str], process: subprocess.Popen[str]) -> None:
+    """Give tasks to a process until none is left, or one of them ends it."""
+    assert process.stdin is not None and process.stdout is not None
+    with suppress(IndexError):  # another process has taken the last task
+        while left:
+            task = left.popleft()
+            try:
+                process.stdin.write(task + "\n")
+                process.stdin.flush()
+                is_done = any(_told(line.strip(), compiled) == END for line in process.stdout)
+            except OSError:
+                is_done = False
+            if not is_done:
+                compiled.put(END)  # it failed, and is not tried again
+                return
+
+
+def _told(line: str, compiled: SimpleQueue[str]) -> str:
+    compiled.put(line)
+    return line

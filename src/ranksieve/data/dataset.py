@@ -147,7 +147,7 @@ class Dataset(Described):
         first_stage
             The feature with the first stage's score, by number from 0 or name.
         categorical
-            Features that hold categories, as integers from 0: names or globs, separated by commas or in a list.
+            More features that hold categories, as integers from 0: names or globs, separated by commas or in a list.
 
         Examples
         --------
@@ -164,7 +164,7 @@ class Dataset(Described):
         renamed = dict(zip(old, new, strict=True))
         categories = {renamed[name]: kept for name, kept in self.categories.items()}
         if chosen := categorical_text(categorical):
-            categories = {new[number]: categories.get(new[number], []) for number in choose_features(chosen, new)}
+            categories = {**{new[number]: [] for number in choose_features(chosen, new)}, **categories}
         number = self.first_stage if first_stage is None else feature_number(first_stage, new)
         info = replace(self.info, feature_names=new, first_stage=number, categories=categories)
         return replace(self, info=info)

@@ -251,9 +251,10 @@ def not_numbers(
     if role:
         values = {"label": "labels as numbers, such as 0 for not relevant and 1 for relevant"}
         return [f"write {values.get(role, f'{role}s as numbers')}, or name another column, ", param(role, "NAME")]
-    leave_out = ["drop it"] if features_only else ["leave it out, ", param("ignore", name)]
     use = "a feature of 0 and 1 for each value in them" if of_lists else "its categories"
-    return [*leave_out, f", or use {use}, ", param("categorical", name)]
+    if features_only:
+        return [f"drop it, or use {use}, ", param("categorical", name), " of Ranker.fit or of DataFile(table, …)"]
+    return ["leave it out, ", param("ignore", name), f", or use {use}, ", param("categorical", name)]
 
 
 def _to_numpy(column: Any) -> np.ndarray:
