@@ -60,9 +60,11 @@ def compile_tasks(tasks: Iterable[str], *, quiet: bool = False) -> tuple[int, fl
         workers = [pool.submit(_compile, left, compiled, running) for _ in range(n_workers)]
         try:
             while not (all(worker.done() for worker in workers) and compiled.empty()):
-                with suppress(Empty):
+                try:
                     is_kernel = compiled.get(timeout=0.2) != END
-                    n_kernels, n_done = n_kernels + is_kernel, n_done + (not is_kernel)
+                except Empty:
+                    continue
+                n_kernels, n_done = n_kernels + is_kernel, n_done + (not is_kernel)
                 # how many kernels there will be is not known: some are of several tasks, or on disk already
                 progress.update(n_done, n_tasks, unit="task", details=[counted(kernel=n_kernels)], estimate="")
         finally:
