@@ -44,7 +44,7 @@ def main() -> None:
         text = f"{label}\n{x:.0f} ms, {y:.3f}"
         axes.annotate(text, (x, y), place, textcoords="offset points", ha=side, fontsize=8.5, color=color)
     axes.set_xscale("log")
-    axes.set_xlim(9, 480)
+    axes.set_xlim(9, 560)
     axes.set_ylim(0.68, 0.76)
     axes.set_xticks([10, 30, 100, 300], ["10", "30", "100", "300"])
     axes.set_xlabel("milliseconds per tree, two cores (log scale)")
