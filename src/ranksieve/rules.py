@@ -323,18 +323,28 @@ ESTIMATOR = ("fit", "predict", "score", "get_params", "set_params", "get_metadat
              "set_predict_request", "set_score_request", "positions")  # fmt: skip
 
 
-@cache
 def reserved_names(kind: str) -> frozenset[str]:
     """Names that a field of a rule of a kind cannot have, since they have another meaning where parameters are given.
 
     What has these names is imported here, as it is built on rules. The command line checks names of options by itself.
     """
+    of_training, of_pruning = _reserved_names()
+    return of_training | of_pruning if kind == "strategy" else of_training
+
+
+@cache
+def _reserved_names() -> tuple[frozenset[str], frozenset[str]]:
+    """Names in training and in pruning; both are found before the first rule of a user is in the table."""
     names = {*ALIASES, *ESTIMATOR, "traits", *dir(pkgutil.resolve_name("ranksieve.params:Params"))}
     names.update(pkgutil.resolve_name("ranksieve.data.data_file:NAMED"))
-    for place in (*TRAINING, *PRUNING) if kind == "strategy" else TRAINING:
-        given = inspect.signature(pkgutil.resolve_name(place)).parameters.values()
-        names.update(one.name for one in given if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY))
-    return frozenset(names - set(pkgutil.resolve_name("ranksieve.parameter_table:table")()))
+    own = set(pkgutil.resolve_name("ranksieve.parameter_table:table")())
+    return frozenset((names | _arguments(TRAINING)) - own), frozenset(_arguments(PRUNING) - own)
+
+
+def _arguments(places: tuple[str, ...]) -> set[str]:
+    """Names that can be given as keyword arguments of some functions."""
+    given = (one for place in places for one in inspect.signature(pkgutil.resolve_name(place)).parameters.values())
+    return {one.name for one in given if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
 
 
 class Registry(Mapping[str, Any]):
