@@ -314,7 +314,7 @@ NEAREST = {
     "rank_xendcg": "xendcg",
     "yetirank": "yetiloss",
 }
-# Functions that take parameters as keyword arguments beside their own arguments; those of pruning take strategies' only.
+# Functions that take parameters as keyword arguments beside their own arguments; pruning: of strategies.
 TRAINING = ("ranksieve.rankers.train:train", "ranksieve.cluster.training:train")
 PRUNING = ("ranksieve.pruning.prune:prune", "ranksieve.pruning.prune:PruningOptions",
            "ranksieve.pruning.reweighting:WeightSearch")  # fmt: skip
