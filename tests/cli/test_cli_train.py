@@ -108,7 +108,7 @@ def test_train_and_evaluate_show_the_first_stage_that_the_data_notes(run, tmp_pa
     scores = {"model": model.predict(test.features[:, 1:]), "bm25": np.nan_to_num(test.features[:, 1], nan=-np.inf)}
     found, shown = rs.evaluate(scores, test), " ".join(outcome.output.split())
     assert f"test ndcg@10 {found.mean('model'):.4f} first stage ndcg@10 {found.mean('bm25'):.4f} difference" in shown
-    without = " ".join(run("train", *words, "--ignore", "bm25").output.split())
+    without = " ".join(run("train", *words, "--ignore", "bm25", "--out", tmp_path / "other.txt").output.split())
     assert "first stage not compared: its score is not among the features of the model" in without
     assert f"difference {found.compare('model', 'bm25')} conventions" in shown
     table = tmp_path / "values.tsv"
