@@ -18,6 +18,7 @@ import numpy as np
 
 import ranksieve as rs
 from ranksieve.data.blocks import Block
+from ranksieve.data.features import FeatureInfo
 from ranksieve.data.parquet import write_blocks
 from ranksieve.retrieval.feature_extractor import FeatureExtractor
 from ranksieve.retrieval.labelling import QueryCandidates, labelled_blocks, write_features
@@ -65,13 +66,8 @@ def _write_pooled(parts: list[tuple[QueryCandidates, FeatureExtractor]], out: Pa
             yield from labelled_blocks(pairs, extractor, Notes())
 
     first = parts[0][1]
-    write_blocks(
-        blocks(),
-        out,
-        query_ids=[id for pairs, _ in parts for id in pairs.queries],
-        feature_names=first.names,
-        first_stage=first.names.index(first.first_stage),
-    )
+    info = FeatureInfo(first.names, first.names.index(first.first_stage))
+    write_blocks(blocks(), out, info, query_ids=[id for pairs, _ in parts for id in pairs.queries])
 
 
 def main() -> None:

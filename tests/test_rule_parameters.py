@@ -24,7 +24,7 @@ from ranksieve.errors import ParameterError, UnusedParameterWarning
 from ranksieve.parameter_table import canonical, table
 from ranksieve.params import Params
 from ranksieve.pruning.strategies import find_strategy
-from ranksieve.rules import OBJECTIVES, SELECTIONS, STRATEGIES, integer, parameter, reserved_names
+from ranksieve.rules import OBJECTIVES, SELECTIONS, SLOTS, STRATEGIES, integer, parameter, reserved_names
 from samples import small_dataset
 
 pytestmark = pytest.mark.usefixtures("nothing_registered")
@@ -350,7 +350,7 @@ def rule_with(name, default=1):
     )
 
 
-@pytest.mark.parametrize("name", ["fit", "verbose", "out", "n_jobs", "missing", "used", "model_", "_hidden"])
+@pytest.mark.parametrize("name", ["fit", "verbose", "n_jobs", "missing", "used", "model_", "_hidden"])
 def test_fields_with_names_of_other_meaning_are_refused(name):
     rule = rule_with(name)
     with pytest.raises(ParameterError, match=f"field '{name}', a name that has another meaning"):
@@ -361,27 +361,48 @@ def test_fields_with_names_of_other_meaning_are_refused(name):
 
 
 def test_no_name_has_two_meanings():
-    import typer
+    def keywords(*functions):
+        given = (one for function in functions for one in inspect.signature(function).parameters.values())
+        return {one.name for one in given if one.kind is one.KEYWORD_ONLY and not one.name.startswith("eval_")}
 
-    commands = typer.main.get_command(app).commands
-    names = {one.name for name in ("train", "prune") for one in commands[name].params} | {
-        name
-        for function in (rs.train, rs.prune, rs.cluster.train, rs.Ranker.fit)
-        for name, one in inspect.signature(function).parameters.items()
-        if one.kind is one.KEYWORD_ONLY
-    }
+    names = keywords(rs.train, rs.cluster.train, rs.Ranker.fit) - {"group", "sample_weight"}
     names |= {name for kind in (rs.Ranker, Params) for name in dir(kind) if name.strip("_") == name}
-    names = {name for name in names if not name.startswith("eval_")} - {
-        "group",
-        "sample_weight",
-        "context",
-        "misplaced",
-    }
-    assert names - set(table()) <= reserved_names()
+    for registry in SLOTS:
+        assert names - set(table()) <= reserved_names(registry.kind)
+    assert keywords(rs.prune) - set(table()) <= reserved_names("strategy")
+
+
+@pytest.mark.parametrize("name", ["window", "rounds", "patience", "shrink", "n_features", "client", "ranker"])
+def test_names_that_have_no_other_meaning_are_free(name):
+    rule = rule_with(name)
+    rs.params.register_selection("rule", rule)
+    assert getattr(Params(selection="rule", **{name: 7}), name) == 7
+    assert getattr(Params(selection=rule(3)).selection_rule, name) == 3
+    if name in ("window", "rounds", "patience", "shrink"):
+        with pytest.raises(ParameterError, match=f"field '{name}', a name that has another meaning"):
+            rs.pruning.register_strategy("other", rule)
+
+
+def test_a_rule_of_a_user_imports_no_command_line():
+    code = """
+import sys
+from dataclasses import dataclass
+import ranksieve as rs
+
+@dataclass(frozen=True)
+class Rule:
+    n_first: int = 1
+    def __call__(self, view): ...
+
+rs.params.register_selection("rule", Rule)
+rs.pruning.register_strategy("rule", Rule)
+assert not [name for name in sys.modules if name.split(".")[0] == "typer" or name.startswith("ranksieve.cli")]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_names_that_are_no_arguments_are_free():
-    assert not {"options", "context", "misplaced"} & reserved_names()
+    assert not {"options", "context", "misplaced"} & reserved_names("strategy")
 
 
 def test_a_subclass_of_a_built_in_objective_may_write_to_its_scores():

@@ -210,7 +210,7 @@ class Params:
         return self._rule(OBJECTIVES, self.forest_algorithm.objective or "ndcg")
 
     @cached_property
-    def ranker(self) -> Any:
+    def ranker_rule(self) -> Any:
         """The ranker, where the algorithm is not a boosted forest."""
         return self._rule(RANKERS, "")
 

@@ -314,28 +314,37 @@ NEAREST = {
     "rank_xendcg": "xendcg",
     "yetirank": "yetiloss",
 }
-# Functions, commands and options that are given beside parameters.
-TAKING = ("ranksieve.rankers.train:train", "ranksieve.pruning.prune:prune", "ranksieve.pruning.prune:PruningOptions",
-          "ranksieve.pruning.reweighting:WeightSearch", "ranksieve.cluster.training:train",
-          "ranksieve.cli.train:train", "ranksieve.cli.prune:prune")  # fmt: skip
+# Functions that take parameters as keyword arguments beside their own arguments; pruning: of strategies.
+TRAINING = ("ranksieve.rankers.train:train", "ranksieve.cluster.training:train")
+PRUNING = ("ranksieve.pruning.prune:prune", "ranksieve.pruning.prune:PruningOptions",
+           "ranksieve.pruning.reweighting:WeightSearch")  # fmt: skip
 # Names of the estimator: those that scikit-learn gives to every one, and an argument of `fit`.
 ESTIMATOR = ("fit", "predict", "score", "get_params", "set_params", "get_metadata_routing", "set_fit_request",
              "set_predict_request", "set_score_request", "positions")  # fmt: skip
-NOT_GIVEN = {"context", "misplaced"}  # arguments of commands that are not options
+
+
+def reserved_names(kind: str) -> frozenset[str]:
+    """Names that a field of a rule of a kind cannot have, since they have another meaning where parameters are given.
+
+    What has these names is imported here, as it is built on rules. The command line checks names of options by itself.
+    """
+    of_training, of_pruning = _reserved_names()
+    return of_training | of_pruning if kind == "strategy" else of_training
 
 
 @cache
-def reserved_names() -> frozenset[str]:
-    """Names that a field of a rule cannot have, since they have another meaning where parameters are given.
-
-    What has these names is imported here, as it is built on rules.
-    """
-    names = {*ALIASES, *ESTIMATOR, "help", "version", "traits", *dir(pkgutil.resolve_name("ranksieve.params:Params"))}
+def _reserved_names() -> tuple[frozenset[str], frozenset[str]]:
+    """Names in training and in pruning; both are found before the first rule of a user is in the table."""
+    names = {*ALIASES, *ESTIMATOR, "traits", *dir(pkgutil.resolve_name("ranksieve.params:Params"))}
     names.update(pkgutil.resolve_name("ranksieve.data.data_file:NAMED"))
-    for place in TAKING:
-        given = inspect.signature(pkgutil.resolve_name(place)).parameters.values()
-        names.update(one.name for one in given if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD))
-    return frozenset(names - NOT_GIVEN - set(pkgutil.resolve_name("ranksieve.parameter_table:table")()))
+    own = set(pkgutil.resolve_name("ranksieve.parameter_table:table")())
+    return frozenset((names | _arguments(TRAINING)) - own), frozenset(_arguments(PRUNING) - own)
+
+
+def _arguments(places: tuple[str, ...]) -> set[str]:
+    """Names that can be given as keyword arguments of some functions."""
+    given = (one for place in places for one in inspect.signature(pkgutil.resolve_name(place)).parameters.values())
+    return {one.name for one in given if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
 
 
 class Registry(Mapping[str, Any]):
@@ -431,7 +440,7 @@ class Registry(Mapping[str, Any]):
                 "decorate the class with @dataclass(frozen=True)"
             )
         for name, one in parameters_of(rule if isinstance(rule, type) else type(rule)).items():
-            if name.strip("_") != name or keyword.iskeyword(name) or name in reserved_names():
+            if name.strip("_") != name or keyword.iskeyword(name) or name in reserved_names(self.kind):
                 raise ParameterError(f"{title} has a field {name!r}, a name that has another meaning; rename the field")
             if isinstance(rule, type) and one.default is dataclasses.MISSING:
                 raise ParameterError(f"{title} has no default for its field {name!r}; add one, not a default_factory")

@@ -155,6 +155,8 @@ def test_features_are_listed(index, run):
     assert "3 features" in some.output and "nearness" not in some.output
     relative = run("features", index, "--list", "--select", "relative.bm25.title")
     assert "relative.bm25.title" in relative.output and "1 feature\n" in relative.output
+    unknown = run("features", index, "--list", "--select", "nofeature")
+    assert unknown.code == 2 and "list all with ranksieve features INDEX --list" in " ".join(unknown.output.split())
     of_any_index = run("features", "--list")
     assert "bm25.FIELD" in of_any_index.output and "number.NAME" in of_any_index.output
     assert "features need INDEX, QUERIES and --out" in run("features").output

@@ -122,7 +122,10 @@ def test_ids_are_not_empty(tmp_path, name):
 
 def test_text_that_is_not_utf_8(tmp_path):
     path = tmp_path / "data.csv"
-    for text, place in (("label,qid,größe\n1,a,2\n", "csv:1: the names"), ("label,qid,f\n1,ä,2\n", "has text")):
+    for text, place in (
+        ("label,qid,größe\n1,a,2\n", "csv:1: the names"),
+        ("label,qid,f\n1,a,2\n1,ä,2\n", "csv:3: column 'qid' has text"),
+    ):
         path.write_bytes(text.encode("latin1"))
         with pytest.raises(DataError, match=f"{place}.* not UTF-8; write the file as UTF-8"):
             read(path)
@@ -183,3 +186,11 @@ def test_lines_of_later_pieces_are_counted_on(tmp_path, monkeypatch):
     path.write_text("\n".join(["label,qid,f1", *lines[:300], "1,8", *lines[300:]]))
     with pytest.raises(DataError, match=r"data.csv:302: is not a table"):
         rs.read(path)
+
+
+def test_messages_about_long_cells(tmp_path):
+    long = "x" * 200_000
+    with pytest.raises(DataError, match=r":3: column 'f' holds 'x{80}…'; expected numbers"):
+        read(written(tmp_path, f"label,qid,f\n1,a,2\n1,a,{long}\n"))
+    with pytest.raises(DataError, match=r":3: is not a table \(expected 3 columns, got 2\)"):
+        read(written(tmp_path, f"label,qid,f\n1,a,2\n1,{long}\n"))

@@ -138,7 +138,15 @@ def test_features_are_described_again():
     assert (named.feature_names, named.first_stage, named.categories) == (("bm25", "brand"), 0, {"brand": []})
 
 
-def test_a_table_of_features_names_its_categories_alone():
+def test_columns_of_a_table_of_features_are_ignored():
+    table = pd.DataFrame({"bm25": [1.0, 2.0], "url": ["a", "b"], "u2": ["a", "b"]})
+    data = Dataset.from_arrays(DataFile(table, ignore="u*"), [0, 1], group=[2])
+    assert data.feature_names == ("bm25",) and data.features.tolist() == [[1.0], [2.0]]
+    with pytest.raises(ParameterError, match=r"ignore is 'x', but X is no table, .*; leave them out of X"):
+        Dataset.from_arrays(DataFile(np.ones((2, 2)), ignore="x"), [0, 1], group=[2])
+
+
+def test_a_table_of_features_names_no_other_columns():
     table = DataFile(pd.DataFrame({"bm25": [1.0, 2.0]}), weight="bm25")
     with pytest.raises(ParameterError, match="weight is for data with labels; leave it out"):
         Dataset.from_arrays(table, [0, 1], group=[2])

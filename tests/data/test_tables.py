@@ -256,6 +256,8 @@ def test_ids_of_unusual_types(tmp_path):
     ids = [uuid.UUID(int=7), uuid.UUID(int=8)]
     data = read(foreign(path, qid=pa.array([id.bytes for id in ids], pa.uuid()), docid=pa.array([b"x", None])))
     assert data.query_ids.tolist() == [str(id) for id in ids] and data.lists.doc_ids.tolist() == ["x", None]
+    table = pa.table({"qid": pa.array([id.bytes for id in ids], pa.uuid()), "f": [1.0, 2.0]})
+    assert Dataset.from_arrays(table, [0, 1]).query_ids.tolist() == [str(id) for id in ids]
     for columns, message in (
         ({"docid": [[1], [2]]}, "column 'docid' holds lists; expected integers or texts"),
         ({"qid": [{"a": 1}, {"a": 2}]}, "column 'qid' holds records; expected integers or texts"),

@@ -77,7 +77,11 @@ def test_what_it_cannot_do_is_refused(monkeypatch):
     with pytest.raises(ParameterError, match=r"^negatives is not used by algo='lightgbm', only by selection goss"):
         rs.train(data, algo="lightgbm", negatives=0.5, **SMALL)
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'ranksieve\[lightgbm\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'ranksieve\[lightgbm\]'") as raised:
         rs.train(data, algo="lightgbm", **SMALL)
+    assert str(raised.value).startswith("algo='lightgbm' needs LightGBM; ")
+    assert str(raised.value).endswith(", or use algo='lambdamart'")
+    shown = raised.value.for_command_line()
+    assert shown.startswith("--algo lightgbm needs") and shown.endswith(", or use --algo lambdamart")
     with pytest.raises(ParameterError, match=r"peers.toml:\d+: algo.{1,2}lightgbm.{0,1} needs LightGBM"):
         load_spec(find_spec("peers"))

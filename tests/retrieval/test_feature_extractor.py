@@ -240,7 +240,9 @@ def test_features_are_chosen_by_pattern(index, data):
     some = to_dataset(QueryCandidates(QUERIES, Retriever(index), 40), extractor, Notes())
     for name in extractor.names:
         np.testing.assert_array_equal(some.column(name), data.column(name))
-    with pytest.raises(ParameterError, match=r"no feature matches 'pagerank'; .*known: .*, …; list all with extract_"):
+    with pytest.raises(
+        ParameterError, match=r"no feature matches 'pagerank'; .*known: .*, …; list all with .*layout_of"
+    ):
         FeatureExtractor(index, ["pagerank"])
 
 

@@ -351,3 +351,37 @@ def test_queries_given_in_other_ways(dense, tmp_path):
     ):
         with pytest.raises(DataError, match=message):
             retrieve(dense, QUERIES, 5, "dense", query_vectors=given_)
+
+
+def test_a_retriever_stands_for_an_index(dense, svd):
+    array, stage = np.stack(list(BY_ID.values())), FirstStage("dense")
+    retriever = Retriever(dense, stage, query_vectors=array)
+    expected = retrieve(dense, QUERIES, 9, stage, query_vectors=array)
+    for found in (retrieve(retriever, QUERIES, 9), retrieve(Retriever(dense, stage, query_vectors=BY_ID), QUERIES, 9)):
+        assert [docs.tolist() for _, docs, _ in found.lists()] == [docs.tolist() for _, docs, _ in expected.lists()]
+    candidates = retriever.candidates(list(QUERIES.values()), 9)
+    for number, (_, docs, _) in enumerate(expected.lists()):
+        assert dense.ids[candidates.list_of(number)[0]].tolist() == docs.tolist()
+    with pytest.raises(ParameterError, match="query_vectors have query ids, but these texts have none; give a"):
+        Retriever(dense, stage, query_vectors=BY_ID).candidates(["red"], 9)
+    own = Retriever(svd, "dense")
+    assert search(own, "d0 d1", 5) == search(svd, "d0 d1", 5, "dense")
+    for name, value in (("stage", "bm25"), ("query_vectors", array)):
+        message = f"{name} is given with a Retriever, which has its own; expected an index, or no {name}; give it to"
+        for call in (lambda **given: retrieve(own, QUERIES, **given), lambda **given: search(own, "red", **given)):
+            with pytest.raises(ParameterError, match=message):
+                call(**{name: value})
+
+
+def test_a_pipeline_takes_a_retriever(svd):
+    model = rs.train(extract_features(Retriever(svd, "dense"), QUERIES, judgements=JUDGED), **TRAINING)
+    retriever = Retriever(svd, "dense")
+    with rs.Pipeline(retriever, model) as pipeline:
+        assert pipeline.retriever is retriever
+        assert pipeline.search(QUERIES["1"]) == rs.Pipeline(svd, model, stage="dense").search(QUERIES["1"])
+    assert svd.n_docs == N_DOCS and retrieve(retriever, QUERIES, 3)  # the index is still open
+    for name, value in (("stage", "bm25"), ("encode", len)):
+        with pytest.raises(ParameterError, match=f"{name} is given with a Retriever"):
+            rs.Pipeline(retriever, model, **{name: value})
+    with pytest.raises(ParameterError, match="they are exchanged"):
+        rs.Pipeline(model, retriever)

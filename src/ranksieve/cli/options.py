@@ -59,9 +59,11 @@ class ParamsCommand(Command):
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
+        own = super().get_params(ctx)
         if OPTIONS not in ctx.meta:  # click compares parameters by identity
             ctx.meta[OPTIONS] = _options(self._panels())
-        return [*super().get_params(ctx), *ctx.meta[OPTIONS]]
+            _check_names(ctx.meta[OPTIONS], own)
+        return [*own, *ctx.meta[OPTIONS]]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         super().format_options(ctx, formatter)
@@ -72,6 +74,19 @@ class ParamsCommand(Command):
     def invoke(self, ctx: Any) -> Any:
         ctx.meta[VALUES] = {one.name: ctx.params.pop(one.name) for one in ctx.meta[OPTIONS]}
         return super().invoke(ctx)
+
+
+def _check_names(options: list[Any], own: list[Any]) -> None:
+    """Refuse parameters of rules that are named as the command's own options and arguments are."""
+    names = {one.name for one in own}
+    spellings = {spelling for one in own for spelling in (*one.opts, *one.secondary_opts)}
+    for one in options:
+        taken = next((spelling for spelling in (*one.opts, *one.secondary_opts) if spelling in spellings), None)
+        if taken is not None or one.name in names:
+            raise ParameterError(
+                f"a rule has a field {one.name!r}, but {taken or one.name} has another meaning in this command; rename "
+                "the field"
+            )
 
 
 def algorithm_lines() -> Iterator[tuple[str, str]]:

@@ -45,6 +45,7 @@ EXCHANGE = {"auto": MOST_ROWS, "rows": np.iinfo(np.int64).max, "histograms": -1}
 def train(
     client: Client,
     partitions: Any,
+    /,
     *,
     workers: Sequence[str] | None = None,
     exchange: str = "auto",

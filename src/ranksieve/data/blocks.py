@@ -84,6 +84,7 @@ class Source(Described, ABC):
     parts: tuple[Source, ...] = ()  # that it consists of
     by_column: bool = False  # whether blocks of tables should have columns instead of features
     in_threads: bool = False  # whether reading may use several threads
+    noted_first_stage: str | None = None  # the column that a file notes as the first stage's score; it may be left out
     # for thresholds: the number of the first row among those of all data. Blocks of rows that are not in the sample may
     # have no features then.
     sampled_from: int | None = None

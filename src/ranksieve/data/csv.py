@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import csv
 import io
 import re
@@ -26,6 +25,7 @@ SEPARATORS = ",\t;"
 HEADER_BYTES = 1 << 20  # the names of very many columns
 READ_BYTES = 1 << 20  # at a time
 CELL_BYTES = 32  # room for a number: a line has to fit into what is read at a time
+LONGEST_SHOWN = 80  # characters of a cell in a message
 SAMPLE_LINES = 100  # in which true and false are looked for
 RECODE = "write the file as UTF-8, as in: iconv -f latin1 -t utf-8"
 TEXTS = ("qid", "docid")  # other columns hold numbers
@@ -129,7 +129,8 @@ class CsvSource(TableSource):
             return DataError(f"{place}: is not a table; check the quotes in this line and before it")
         kind, cell = self._types[name], cells[list(self._types).index(name)]
         if kind == pa.string():
-            return DataError(f"{self.path}: has text that is not UTF-8; {RECODE}")
+            return DataError(f"{place}: column {name!r} has text that is not UTF-8; {RECODE}")
+        cell = cell if len(cell) <= LONGEST_SHOWN else f"{cell[:LONGEST_SHOWN]}…"
         comma = DECIMAL_COMMA.fullmatch(cell)
         if comma is not None:
             return DataError(
@@ -225,9 +226,14 @@ def _split_header(text: bytes) -> tuple[list[str], str, list[list[str]]]:
 def _cells_of(line: bytes, separator: str) -> list[str]:
     """The cells of a line; none where it has bytes that no table has."""
     text = line.decode(errors="replace").rstrip("\r")
-    with contextlib.suppress(csv.Error):
+    usual = csv.field_size_limit()
+    csv.field_size_limit(max(usual, len(text)))
+    try:
         return next(csv.reader([text], delimiter=separator), [])
-    return []
+    except csv.Error:
+        return []
+    finally:
+        csv.field_size_limit(usual)
 
 
 def _kind(column: int, sample: list[list[str]]) -> pa.DataType:

@@ -79,7 +79,8 @@ class Dataset(Described):
         ----------
         X
             An array, a scipy sparse matrix, or a pandas, polars or Arrow table. Columns of a categorical type hold
-            categories; `DataFile(table, categorical="brand")` names others that do.
+            categories; `DataFile(table, categorical="brand")` names others that do, and `DataFile(table, ignore="url")`
+            columns that are not features.
         y
             The label of each document.
         qid, group
@@ -101,10 +102,10 @@ class Dataset(Described):
         from ranksieve.data.tables import split_table
 
         file = DataFile(X)
-        for name in file.given.keys() - {"categorical"}:
+        for name in file.given.keys() - {"categorical", "ignore"}:
             raise ParameterError(param(name), " is for data with labels; leave it out, or read the table with rs.read")
         X, names, qid_column, categories = split_table(
-            file.path, categorical=Categorical(categorical_text(file.categorical))
+            file.path, categorical=Categorical(categorical_text(file.categorical)), ignore=file.ignore or ""
         )
         if qid is None and group is None:
             qid = qid_column

@@ -72,7 +72,7 @@ class TableSource(Source):
             if self._encoders.get(name) is None:
                 _check_numbers(schema.field(name), place, features_only=options.features_only)
         self._check_roles(schema, place)
-        first_stage = options.first_stage
+        first_stage, self.noted_first_stage = options.first_stage, noted
         if first_stage is None and noted in names:
             first_stage = noted
         found = {**info.categories, **names_of(self._encoders)}

@@ -16,7 +16,7 @@ from ranksieve.data.features import FeatureInfo
 from ranksieve.data.list_columns import count_values
 from ranksieve.data.table_source import TableSource, to_columns
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ParameterError, param
 
 NONE = Categorical()
 
@@ -38,7 +38,11 @@ class Table(NamedTuple):
 
 
 def split_table(
-    X: Any, wanted: Sequence[str] | None = None, categorical: Categorical = NONE, dtype: Any = FEATURE
+    X: Any,
+    wanted: Sequence[str] | None = None,
+    categorical: Categorical = NONE,
+    dtype: Any = FEATURE,
+    ignore: str = "",
 ) -> Table:
     """Features, their names, the query ids, and the categories of a table.
 
@@ -53,6 +57,8 @@ def split_table(
         Which columns of a table hold categories.
     dtype
         Type of the numbers of a table: float32 or float64.
+    ignore
+        Columns of a table that are not features: names or globs, separated by commas.
 
     Examples
     --------
@@ -61,12 +67,18 @@ def split_table(
     >>> table.features.tolist(), table.names, table.qid.tolist()
     ([[1.5], [nan]], ('bm25',), [4, 4])
     """
+    if ignore and not is_table(X):
+        raise ParameterError(
+            param("ignore"), f" is {ignore!r}, but X is no table, so its columns have no names; leave them out of X"
+        )
     if scipy.sparse.issparse(X):
         _check_shape(X)
         _check_kind(X.dtype)
         return Table(X.tocsr())
     if is_table(X):
-        options = ReadOptions(categorical=categorical, needed=(), wanted=wanted or (), features_only=True)
+        options = ReadOptions(
+            ignore=ignore, categorical=categorical, needed=(), wanted=wanted or (), features_only=True
+        )
         table = MemoryTable(X, options)
         return Table(table.to_matrix(dtype), table.info.feature_names, table.query_ids, table.info.categories)
     try:
@@ -117,7 +129,7 @@ class MemoryTable(TableSource):
     @property
     def query_ids(self) -> np.ndarray | None:
         """The query id of each row; None where the table has no such column."""
-        return self._query_ids(self._table, 0).to_numpy() if "qid" in self._columns else None
+        return np.asarray(self._query_ids(self._table, 0)) if "qid" in self._columns else None
 
 
 def _to_arrow(table: Any) -> pa.Table:

@@ -30,12 +30,14 @@ class ScoredFile:
     """The lists of a file, and the scores of each model in the order of the file.
 
     `first_stage` is the first stage's score, -inf for documents that have none; None where the file does not note which
-    feature it is, or the models do not have that feature.
+    feature it is, or the models do not have that feature. `lacks_first_stage` is set in the latter case, and for data
+    of `ranksieve features` without the score.
     """
 
     lists: Lists
     scores: dict[str, np.ndarray]
     first_stage: np.ndarray | None = None
+    lacks_first_stage: bool = False
 
     def with_first_stage(self) -> dict[str, np.ndarray]:
         """The scores of each model, and those of the first stage, if they are known."""
@@ -124,6 +126,7 @@ def score_file(models: Mapping[str, Model], source: Source, threads: int | None 
         growing.finish(),
         {name: np.concatenate(values) for name, values in scores.items()},
         np.concatenate(first_stage) if first_stage else None,
+        first is None and (source.candidates is not None or source.noted_first_stage is not None),
     )
 
 
@@ -139,7 +142,8 @@ def score_each(models: Mapping[str, Model], path: Any, missing: str | None, thre
     scored = [score_file(group, open_for(path, group, missing), threads) for group in groups.values()]
     scores = {name: values for part in scored for name, values in part.scores.items()}
     first_stage = next((part.first_stage for part in scored if part.first_stage is not None), None)
-    return ScoredFile(scored[0].lists, {name: scores[name] for name in models}, first_stage)
+    lacks = first_stage is None and any(part.lacks_first_stage for part in scored)
+    return ScoredFile(scored[0].lists, {name: scores[name] for name in models}, first_stage, lacks)
 
 
 def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> Dataset:

@@ -12,7 +12,7 @@ from ranksieve.boosting.job import TrainingJob, model_info, sizes_of
 from ranksieve.boosting.loop import Rounds
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import DataError, InterruptedTraining, import_extra, param
+from ranksieve.errors import DataError, InterruptedTraining, MissingExtraError, import_extra, param
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.lightgbm_reader import from_text
@@ -153,4 +153,9 @@ def _lightgbm_data(lightgbm: Any, data: Dataset, settings: dict[str, Any], train
 
 def load_lightgbm() -> Any:
     """The library, an optional dependency."""
-    return import_extra("lightgbm", "algo lightgbm needs LightGBM", "ranksieve[lightgbm]")
+    try:
+        return import_extra("lightgbm", " needs LightGBM", "ranksieve[lightgbm]")
+    except MissingExtraError as error:
+        raise MissingExtraError(
+            param("algo", "lightgbm"), *error.parts, ", or use ", param("algo", "lambdamart")
+        ) from error

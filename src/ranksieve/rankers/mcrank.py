@@ -164,4 +164,4 @@ def _model(
         state.trees[0].leaf_values[:] += start
     trees = [state.trees[number] for number in range(kept) for state in outputs.states]
     info = {**model_info(job.params, data.info, data=sizes_of(data.lists)), **facts}
-    return Grades(to_forest(trees, data.binning, data.feature_names, info), grades, job.params.ranker.link)
+    return Grades(to_forest(trees, data.binning, data.feature_names, info), grades, job.params.ranker_rule.link)

@@ -182,7 +182,7 @@ def run(job: TrainingJob) -> Any:
             model: Any = train_forest(job)
         else:
             job.check_forest_options()
-            model = params.ranker(job)
+            model = params.ranker_rule(job)
         return _pruned(model, job) if 0 < params.size < getattr(model, "n_trees", 0) else model
 
 

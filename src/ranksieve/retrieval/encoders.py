@@ -166,19 +166,28 @@ def vectors_of(frame: Any) -> GivenVectors | None:
 class QueryVectors:
     """Vectors of queries of one index: those given by id, or what a function or the index's own encoder makes."""
 
-    def __init__(self, given: GivenVectors | None, dimension: int):
+    def __init__(self, given: Any, dimension: int):
         self._given, self._dimension = given, dimension
 
     def of(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> np.ndarray:
-        """One row per query, in single precision."""
+        """One row per query, in single precision; without ids, the rows of an array are in the order of the texts."""
         if not self._dimension:
             raise ParameterError(
                 "the index has no vectors, which the first stages dense and hybrid need; index the corpus with ",
                 param("vectors"),
             )
-        if callable(self._given):
-            return encoded(self._given, texts, self._dimension).astype(np.float32) if len(texts) else self._none()
-        if self._given is None or ids is None or any(id not in self._given for id in ids):
+        given = self._given
+        if callable(given):
+            return encoded(given, texts, self._dimension).astype(np.float32) if len(texts) else self._none()
+        if ids is None and isinstance(given, Mapping):
+            raise ParameterError(
+                param("query_vectors"), " have query ids, but these texts have none; give a function of texts, or an "
+                "array with one row per text",
+            )  # fmt: skip
+        if ids is None and given is not None:  # an array or a file
+            ids = [str(number) for number in range(len(texts))]
+            given = as_query_vectors(given, ids)
+        if given is None or ids is None or any(id not in given for id in ids):
             missing = [id or repr(text[:40]) for id, text in zip(ids or [""] * len(texts), texts, strict=True)]
             raise ParameterError(
                 f"no vectors are given for the queries {some_of(missing, 3)}; the index encodes no queries by itself, "
@@ -186,7 +195,7 @@ class QueryVectors:
                 param("query_vectors"), " (a pipeline and the service: ", param("encode"), "), leave the features out "
                 "with ", param("select", "!dense.*"), ", or index with svd:128 as ", param("vectors"),
             )  # fmt: skip
-        found = np.stack([self._given[id] for id in ids]) if len(ids) else self._none()
+        found = np.stack([given[id] for id in ids]) if len(ids) else self._none()
         if found.shape[1] != self._dimension:
             raise DataError(
                 f"the vectors of the queries have dimension {found.shape[1]}, those of the documents {self._dimension}"

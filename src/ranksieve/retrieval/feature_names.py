@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ranksieve.data.features import RELATIVE
-from ranksieve.errors import ParameterError, did_you_mean
+from ranksieve.errors import ParameterError, ParamName, did_you_mean
 from ranksieve.kernels.expansion import N_TERMS as N_ADDED
 from ranksieve.kernels.expansion import SIZES as EXPANDED
 from ranksieve.kernels.feedback import MODELS, N_TERMS, SIZES
@@ -176,12 +176,23 @@ def choose(names: Sequence[str], patterns: Sequence[str]) -> ChosenFeatures:
     return ChosenFeatures(plain_ones, relative_ones)
 
 
+class _Listing(ParamName):
+    """What lists all features, in a message."""
+
+    @property
+    def flag(self) -> str:
+        return "ranksieve features INDEX --list"
+
+    def __str__(self) -> str:
+        return "ranksieve.retrieval.feature_names.layout_of(index).names"
+
+
 def _matches(names: Sequence[str], plain: str, pattern: str) -> list[str]:
     found = [name for name in names if name == plain or fnmatch.fnmatchcase(name, plain)]
     if not found:
         raise ParameterError(
-            f"no feature matches {pattern!r}; {did_you_mean(plain, names)}known: {some_of(names)}; "
-            "list all with extract_features(index, queries).feature_names"
+            f"no feature matches {pattern!r}; {did_you_mean(plain, names)}known: {some_of(names)}; list all with ",
+            _Listing("list"),
         )
     return found
 

@@ -211,9 +211,10 @@ def extract_features(
     ([[3.0], [1.0]], [1.0, 0.0], ['b', 'a'])
     """
     texts = as_queries(queries)
-    pairs = QueryCandidates(texts, Retriever.of(index, texts), depth, as_run(run), as_judgements(judgements))
+    retriever = Retriever.of(index).for_queries(texts)
+    pairs = QueryCandidates(texts, retriever, depth, as_run(run), as_judgements(judgements))
     with logged_notes() as notes:
-        return to_dataset(pairs, FeatureExtractor(pairs.retriever.index, select, extra), notes)
+        return to_dataset(pairs, FeatureExtractor(retriever.index, select, extra), notes)
 
 
 def to_dataset(pairs: QueryCandidates, extractor: FeatureExtractor, notes: Notes) -> Dataset:

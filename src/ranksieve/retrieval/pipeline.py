@@ -54,7 +54,7 @@ class Pipeline:
     Parameters
     ----------
     index
-        An index, or its folder.
+        An index, or its folder; or a `Retriever`, which has its own first stage and vectors of queries.
     model
         A model trained on features of an index with the same fields, or its file.
     stage
@@ -91,7 +91,7 @@ class Pipeline:
 
     def __init__(
         self,
-        index: Index | str | os.PathLike[str],
+        index: Index | Retriever | str | os.PathLike[str],
         model: Model | str | os.PathLike[str],
         *,
         stage: FirstStage | str | os.PathLike[str] | None = None,
@@ -106,16 +106,20 @@ class Pipeline:
         trained_depth = None if self._trained_on is None else self._trained_on.depth
         self.depth = (trained_depth or DEPTH) if depth is None else depth
         check_whole("depth", self.depth)
-        chosen = as_first_stage(stage)
-        if chosen is None and self._trained_on is not None:
-            chosen = self._trained_on.first_stage()
-        self._owns_index = not isinstance(index, Index)
-        self.index = index if isinstance(index, Index) else Index(index)
+        if isinstance(index, Retriever):
+            self.retriever, self._owns_index = Retriever.of(index, stage=stage, encode=encode), False
+        else:
+            chosen = as_first_stage(stage)
+            if chosen is None and self._trained_on is not None:
+                chosen = self._trained_on.first_stage()
+            self._owns_index = not isinstance(index, Index)
+            opened = index if isinstance(index, Index) else Index(index)
+            self.retriever = Retriever(opened, chosen, query_vectors=encode, threads=threads)
+        self.index = self.retriever.index
         self._threads = threads
         self.warns = True
         self._warned: set[str] = set()
         self._has_searched = False
-        self.retriever = Retriever(self.index, chosen, query_vectors=encode, threads=threads)
         self._extractor = FeatureExtractor(self.index, self._needed(extra or {}), extra, threads)
         check_encoder(self.model, {"encoder": self.index.encoder_info}, f"the index {self.index.path}")
         names = self._extractor.names
@@ -313,6 +317,6 @@ class Pipeline:
 def _check_order(index: Any, model: Any) -> None:
     """Refuse an index in the place of the model, and a model in that of the index."""
     are_files = all(isinstance(one, str | os.PathLike) for one in (index, model))
-    if isinstance(model, Index) or (are_files and os.path.isfile(index) and os.path.isdir(model)):
+    if isinstance(model, Index | Retriever) or (are_files and os.path.isfile(index) and os.path.isdir(model)):
         given = f"{index}, a file, and the model {model}, a folder" if are_files else "no index, and the model one"
         raise ParameterError(f"the index is {given}; they are exchanged: give the index first, then the model")

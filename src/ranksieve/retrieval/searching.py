@@ -53,7 +53,7 @@ def check_text(text: Any) -> None:
 
 
 class Retriever:
-    """A first stage on an index, which `extract_features` and `tune` take in place of an index.
+    """A first stage on an index, which the functions of this package and `Pipeline` take in place of an index.
 
     Parameters
     ----------
@@ -93,9 +93,16 @@ class Retriever:
         self._set_stage(as_first_stage(stage) or index.stage or FirstStage())
 
     @classmethod
-    def of(cls, given: Index | Retriever, queries: Iterable[str]) -> Retriever:
-        """What a caller gives, with the vectors of queries by their ids; of an index its own first stage."""
-        return (given if isinstance(given, Retriever) else cls(given)).for_queries(queries)
+    def of(cls, given: Index | Retriever, **options: Any) -> Retriever:
+        """A retriever as it is, or one made of an index with these options."""
+        if not isinstance(given, Retriever):
+            return cls(given, **options)
+        for name in (name for name, value in options.items() if value is not None):
+            raise ParameterError(
+                param(name), " is given with a Retriever, which has its own; expected an index, or no ", param(name),
+                "; give it to Retriever(index, …)",
+            )  # fmt: skip
+        return given
 
     def _set_stage(self, stage: FirstStage) -> None:
         self.stage = stage
@@ -233,7 +240,7 @@ def _joined(lists: Iterable[tuple[np.ndarray, np.ndarray]]) -> Candidates:
 
 
 def search(
-    index: Index,
+    index: Index | Retriever,
     text: str,
     k: int = 10,
     stage: FirstStage | str | os.PathLike[str] | None = None,
@@ -251,9 +258,9 @@ def search(
     """
     check_text(text)
     check_whole("k", k)
-    retriever = Retriever(index, stage, query_vectors=query_vectors).for_queries(["1"])
+    retriever = Retriever.of(index, stage=stage, query_vectors=query_vectors).for_queries(["1"])
     docs, scores = retriever.of_prepared(retriever.prepare([text], ["1"]), k).list_of(0)
-    return hits(index.ids[docs], scores)
+    return hits(retriever.index.ids[docs], scores)
 
 
 def hits(doc_ids: Iterable[str], scores: Iterable[float]) -> list[Hit]:
@@ -262,7 +269,7 @@ def hits(doc_ids: Iterable[str], scores: Iterable[float]) -> list[Hit]:
 
 
 def retrieve(
-    index: Index,
+    index: Index | Retriever,
     queries: Any,
     depth: int = 1000,
     stage: FirstStage | str | os.PathLike[str] | None = None,
@@ -277,7 +284,7 @@ def retrieve(
     Parameters
     ----------
     index
-        The index.
+        An index; or a `Retriever`, which has its own first stage, vectors and threads.
     queries
         A mapping from query ids to texts, (id, text) pairs, a DataFrame with `qid` and `query`, or a file as a `Path`.
     depth
@@ -293,7 +300,7 @@ def retrieve(
     [('q1', ['b']), ('q2', ['b', 'a'])]
     """
     texts = as_queries(queries)
-    retriever = Retriever(index, stage, query_vectors=query_vectors, threads=threads).for_queries(texts)
+    retriever = Retriever.of(index, stage=stage, query_vectors=query_vectors, threads=threads).for_queries(texts)
     with logged_notes() as notes:
         return Run.from_lists(_lists(retriever, texts, depth, notes))
 

@@ -69,7 +69,7 @@ def tune(
     >>> tune(Index.build(corpus, "index"), {"q1": "red"}, {"q1": {"b": 1}}, metric="mrr").stage.model
     'bm25f'
     """
-    wanted, first = parse_metric(metric), Retriever.of(index, queries)
+    wanted, first = parse_metric(metric), Retriever.of(index).for_queries(queries)
     index, stage = first.index, first.stage
     judged = {id: text for id, text in queries.items() if id in judgements}
     if not judged:
