@@ -1,7 +1,7 @@
 """The table of training parameters, and the algorithms that use them.
 
-The table joins the parameters in `Core` and `Run` with the fields of all registered rules and rankers (see `rules`). An
-`Algorithm` lists which of them it uses.
+The table joins the parameters in `Core` and `RunParameters` with the fields of all registered rules and rankers (see
+`rules`). An `Algorithm` lists which of them it uses.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class Core:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunParameters:
     """The parameters of a run: where it trains, with what, and its seed."""
 
     device: str = choice("cpu", "Where to train: cpu, cuda (an NVIDIA GPU), or auto (cuda where there is one)",
@@ -184,11 +184,11 @@ def algorithms() -> dict[str, Algorithm]:
 
 
 def without_rules() -> dict[str, Parameter]:
-    """The parameters that belong to no rule: `algo`, those in `Core`, of the rankers and in `Run`."""
+    """The parameters that belong to no rule: `algo`, those in `Core`, of the rankers and in `RunParameters`."""
     names = (*FORESTS, *RANKERS)
     algo = Parameter("algo", str, "selgb", RANKERS.help, f"one of {', '.join(names)}", names.__contains__, names=names)
     own = {name: one for _, ranker in RANKERS.items() for name, one in parameters_of(ranker).items()}
-    return {"algo": algo, **parameters_of(Core), **own, **parameters_of(Run)}
+    return {"algo": algo, **parameters_of(Core), **own, **parameters_of(RunParameters)}
 
 
 def users(name: str) -> dict[str, list[str]]:

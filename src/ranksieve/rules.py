@@ -426,6 +426,7 @@ class Registry(Mapping[str, Any]):
         if not callable(rule) or not (self.signature or dataclasses.is_dataclass(rule)):
             raise ParameterError(param(self.kind), f" is {rule!r}; expected a name or {self._expected_rule}")
         self._check_fields(rule, f"the {self.kind} {getattr(rule, '__name__', type(rule).__name__)!r}")
+        self._check_arguments(rule)
         return rule if isinstance(rule, type) else checked_fields(rule)
 
     @property
@@ -444,6 +445,18 @@ class Registry(Mapping[str, Any]):
                 raise ParameterError(f"{title} has a field {name!r}, a name that has another meaning; rename the field")
             if isinstance(rule, type) and one.default is dataclasses.MISSING:
                 raise ParameterError(f"{title} has no default for its field {name!r}; add one, not a default_factory")
+
+    def _check_arguments(self, rule: Any) -> None:
+        """Refuse a function that cannot be called with the arguments of its kind."""
+        if not inspect.isfunction(rule) or self.kind not in N_ARGUMENTS:
+            return
+        found = inspect.signature(rule)
+        try:
+            found.bind(*range(N_ARGUMENTS[self.kind]))
+        except TypeError:
+            raise ParameterError(
+                param(self.kind), f" is the function {rule.__name__}{found}; expected {self.signature}"
+            ) from None
 
     def _check_parameters(self, name: str, rule: Any) -> None:
         """Parameters of one name have one default and one type in all rules of a kind."""
@@ -464,6 +477,7 @@ class Registry(Mapping[str, Any]):
         if ":" in name and self.signature:
             rule = import_function(name, parameter=self.kind, signature=self.signature)
             self._check_fields(rule, f"the {self.kind} {name!r}")
+            self._check_arguments(rule)
             return rule
         raise ParameterError(param(self.kind), f" is {name!r}; {self._known(name)}")
 
@@ -496,6 +510,7 @@ def fields_of(rule: Any) -> dict[str, Any]:
     return {name: getattr(rule, name) for name in parameters_of(kind)}
 
 
+N_ARGUMENTS = {"selection": 1, "objective": 3, "strategy": 3}  # of functions
 SELECTIONS = Registry(
     "selection", "a function of a view, or a dataclass with a __call__(view)", AUTO, "Rows that a tree is trained on"
 )

@@ -24,6 +24,8 @@ def import_function(name: str, *, parameter: str, signature: str) -> Any:
     home, _, function = name.rpartition(":")
     try:
         module = _load_file(home) if home.endswith(".py") else importlib.import_module(home)
+        if not hasattr(module, function):
+            raise AttributeError(f"{home} has no {function!r}")
         found = getattr(module, function)
     except Exception as error:  # the file is the user's: anything can be wrong with it
         raise ParameterError(

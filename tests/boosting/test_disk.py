@@ -30,7 +30,7 @@ from ranksieve.data.lists import starts_of
 from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
-from ranksieve.kernels.lazy_scores import Candidates
+from ranksieve.kernels.lazy_scores import EligibleRows
 from ranksieve.kernels.row_slots import N_USED, REQUESTED
 from ranksieve.params import Params
 from samples import small_dataset
@@ -236,7 +236,7 @@ def test_only_rows_that_may_be_chosen_are_requested(small_memory, data):
     exact.add(trees[4]), scores.add(trees[4])
     choice, bound = Choice(last.copy(), starts_of(counts), counts.copy()), before + trees[4].leaf_values.max()
     lists = offsets, np.full(data.n_queries, np.inf), counts, counts, choice.starts
-    scores._improve(choice, Wanted(Candidates(NO_ROWS, NO_MARKS), lists, False), all_waiting(data.n_queries))
+    scores._improve(choice, Wanted(EligibleRows(NO_ROWS, NO_MARKS), lists, False), all_waiting(data.n_queries))
     requested = scores._rows.slots == REQUESTED
     assert requested.any() and not (requested & in_memory).any()
     for q, count in enumerate(counts):
@@ -354,9 +354,9 @@ def test_priority_is_the_distance_to_the_lowest_selected_score(small_memory, dat
     floors[::3] = np.inf
     more = np.full(n, np.inf), counts, counts, starts_of(counts)
     offsets = np.searchsorted(rows, data.lists.offsets)
-    by_rows = scores._priority(Wanted(Candidates(rows, NO_MARKS), (offsets, *more), False), floors)
+    by_rows = scores._priority(Wanted(EligibleRows(rows, NO_MARKS), (offsets, *more), False), floors)
     marks = (data.labels > 0).view(np.uint8)
-    by_marks = scores._priority(Wanted(Candidates(NO_ROWS, marks), (data.lists.offsets, *more), False), floors)
+    by_marks = scores._priority(Wanted(EligibleRows(NO_ROWS, marks), (data.lists.offsets, *more), False), floors)
     for first, last in ((0, data.n_docs), (0, 5), (13, 200), (199, data.n_docs), (7, 8)):
         expected = np.full(data.n_docs, -np.inf)
         for q, (start, stop) in enumerate(zip(data.lists.offsets[:-1], data.lists.offsets[1:], strict=True)):

@@ -228,7 +228,7 @@ def test_own_rules_go_by_name_and_by_file(tmp_path):
     for wrong, message in {
         "tpo": "did you mean 'top'",
         f"{tmp_path}/none.py:half": "cannot be imported",
-        f"{tmp_path}/my_rules.py:whole": "no attribute 'whole'",
+        f"{tmp_path}/my_rules.py:whole": "my_rules.py has no 'whole'",
         f"{tmp_path}/my_rules.py:number": "of type int; expected a function",
     }.items():
         with pytest.raises(ParameterError, match=message):
@@ -323,3 +323,21 @@ def test_rules_cannot_change_the_scores_and_gradients_of_training():
         return np.arange(view.lists.n_docs)
 
     assert rs.train(data, selection=writes, trees=3, leaves=4).n_trees == 3
+
+
+def _two(labels, scores):
+    return labels, scores
+
+
+@pytest.mark.parametrize("kind", ["objective", "selection"])
+def test_a_function_with_other_arguments_is_refused_before_training(kind, tmp_path):
+    expected = {"objective": "(labels, scores, offsets)", "selection": "a function of a view"}[kind]
+    file = tmp_path / "rules.py"
+    file.write_text("def two(labels, scores):\n    return labels, scores\n")
+    for rule, name in ((_two, "_two"), (f"{file}:two", "two")):
+        with pytest.raises(ParameterError) as refused:
+            rs.train(rs.synth.cubic(4), trees=1, **{kind: rule})
+        assert str(refused.value).startswith(f"{kind} is the function {name}(labels, scores); expected ")
+        assert expected in str(refused.value)
+    with pytest.raises(ParameterError, match=r"rules\.py has no 'nope'"):
+        rs.train(rs.synth.cubic(4), trees=1, **{kind: f"{file}:nope"})

@@ -136,7 +136,9 @@ def test_texts_in_memory_are_to_be_dropped():
     for use in (rs.Dataset.from_arrays, rs.Ranker().fit):
         with pytest.raises(DataError) as caught:
             use(frame, COLUMNS["label"], qid=COLUMNS["qid"])
-        assert str(caught.value).endswith("; drop it, or use its categories, categorical='brand'")
+        assert str(caught.value).endswith(
+            "; drop it, or use its categories, categorical='brand' of Ranker.fit or of DataFile(table, …)"
+        )
 
 
 def test_validation_data_has_the_numbers_of_the_training_data():

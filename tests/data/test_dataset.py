@@ -201,3 +201,11 @@ def test_labels_that_are_small_whole_numbers_take_a_byte(labels, size):
     taken = lists.take_rows(np.array([1, 3]))
     assert taken.stored_labels.itemsize == size and taken.labels.tolist() == lists.labels[[1, 3]].tolist()
     assert (-lists.labels <= 0).all()  # bytes would wrap around
+
+
+def test_labels_among_the_features_of_a_table_are_refused():
+    frame = pd.DataFrame({"bm25": [0.5, 0.1, 0.7], "label": [1, 0, 2], "qid": [1, 1, 2]})
+    with pytest.raises(DataError, match="the column 'label' holds the labels y and would be a feature; drop it"):
+        Dataset.from_arrays(frame, frame["label"])
+    assert Dataset.from_arrays(frame, [0, 1, 0]).feature_names == ("bm25", "label")  # another thing of that name
+    assert Dataset.from_arrays(frame.drop(columns="label"), frame["label"]).feature_names == ("bm25",)

@@ -15,7 +15,7 @@ from ranksieve.data.lists import starts_of
 from ranksieve.data.negatives import marks_of
 from ranksieve.dtypes import GRADE, ROW, SCORE
 from ranksieve.kernels.compile_trees import Compiled, compile_binned
-from ranksieve.kernels.lazy_scores import Candidates, best_per_query, fill_heads
+from ranksieve.kernels.lazy_scores import EligibleRows, best_per_query, fill_heads
 from ranksieve.kernels.leaf_values import add_next_leaf_values
 from ranksieve.kernels.scoring import add_trees_binned
 from ranksieve.kernels.traverse_binned import Descent, RowBins, catch_up_rows, pack_tree
@@ -62,7 +62,7 @@ class Choice:
 class Wanted(NamedTuple):
     """Which documents to choose: arguments of `best_per_query`."""
 
-    candidates: Candidates
+    candidates: EligibleRows
     lists: tuple[np.ndarray, ...]
     lowest: bool  # whether the lowest scores are the best
 
@@ -197,7 +197,7 @@ class Scores:
         marks = (NO_MARKS if labels is None else marks_of(labels)).view()
         marks.flags.writeable = False  # kernels are compiled once for the user's labels and for copies
         lists = (self._offsets, thresholds, lows, highs, new.starts)
-        self._update(new, Wanted(Candidates(NO_ROWS, marks), lists, lowest))
+        self._update(new, Wanted(EligibleRows(NO_ROWS, marks), lists, lowest))
         return new
 
     def _update(self, choice: Choice, wanted: Wanted) -> None:

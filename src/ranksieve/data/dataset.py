@@ -111,6 +111,8 @@ class Dataset(Described):
             qid = qid_column
         n_docs = X.shape[0]
         labels = _column(y, "y", n_docs)
+        if names and "label" in names and np.array_equal(X[:, names.index("label")], labels.astype(FEATURE)):
+            raise DataError("the column 'label' holds the labels y and would be a feature; drop it")
         if (qid is None) == (group is None):
             raise DataError(
                 "give exactly one of qid (one query id per row) and group (one size per query), "

@@ -24,7 +24,7 @@ LARGEST = np.finfo(np.float64).max
 ROUNDING = 1e-6  # heads are compared with so much room: they are rounded, and ceilings are rounded sums themselves
 
 
-class Candidates(NamedTuple):
+class EligibleRows(NamedTuple):
     """Documents that may be chosen: of query q `rows[offsets[q]:offsets[q + 1]]`, ascending.
 
     Without rows, these are the documents `offsets[q]:offsets[q + 1]`; with marks, only those whose mark is 0.
@@ -203,7 +203,7 @@ def best_of_some(first, last, row_bins, forest, n_trees, bounds, candidates, lis
             walks += more
             floor = max(floor, lowest_needed(known, thresholds[q], low, high))
             lowest_head = head_of(floor, ceilings[n_trees])
-            near = Candidates(rows[:n_near], candidates.marks)
+            near = EligibleRows(rows[:n_near], candidates.marks)
             n_near = near_rows(near, 0, n_near, lowest_head, sign, ceilings, scores, done, heads, rows)
         lowest_heads[q], n_walks[q] = lowest_head, walks
         n_requested[q] = request_rows(rows, 0, n_near, n_trees, done, slots)
@@ -251,7 +251,7 @@ def best_per_query(row_bins, forest, n_trees, bounds, candidates, lists, chosen,
     Same as bringing every row up to date and sorting, and faster: the rows chosen last time, rescored, give a score
     that the new choice cannot fall below; only rows that might reach it are scored. `chosen` and `sizes` hold the last
     choice; sizes are 0 where there is none. `bounds` is (sign, ceilings); with the sign -1 scores count negated, and
-    the ceilings are theirs. `candidates` are `Candidates`. `lists` is (offsets, thresholds, lows, highs, starts), an
+    the ceilings are theirs. `candidates` are `EligibleRows`. `lists` is (offsets, thresholds, lows, highs, starts), an
     entry per query each.
 
     `waiting` is (n_requested, lowest_heads), an entry per query each. Queries whose `n_requested` is 0 are left out.
