@@ -360,10 +360,18 @@ class Registry(Mapping[str, Any]):
         The name of the default rule, or "auto".
     help : str
         Help text of the parameter that chooses the rule.
+    n_arguments : int
+        Of a plain function in the place of a rule; 0: not checked.
     """
 
-    def __init__(self, kind: str, signature: str, default: str, help: str) -> None:
-        self.kind, self.signature, self.default, self.help = kind, signature, default, help
+    def __init__(self, kind: str, signature: str, default: str, help: str, n_arguments: int = 0) -> None:
+        self.kind, self.signature, self.default, self.help, self.n_arguments = (
+            kind,
+            signature,
+            default,
+            help,
+            n_arguments,
+        )
         self._rules: dict[str, Any] = {}
         self._own: dict[str, Any] = {}  # rules of this package
 
@@ -391,7 +399,7 @@ class Registry(Mapping[str, Any]):
             )
         if not callable(rule):
             raise ParameterError(f"the {self.kind} {name!r} is {type(rule).__name__}; expected {self._expected_rule}")
-        self._check_fields(rule, f"the {self.kind} {name!r}")
+        self._check_rule(rule, f"the {self.kind} {name!r}")
         self._check_parameters(name, rule)
         self._rules[name] = rule
 
@@ -425,16 +433,23 @@ class Registry(Mapping[str, Any]):
             return rule
         if not callable(rule) or not (self.signature or dataclasses.is_dataclass(rule)):
             raise ParameterError(param(self.kind), f" is {rule!r}; expected a name or {self._expected_rule}")
-        self._check_fields(rule, f"the {self.kind} {getattr(rule, '__name__', type(rule).__name__)!r}")
-        self._check_arguments(rule)
+        self._check_rule(rule, f"the {self.kind} {getattr(rule, '__name__', type(rule).__name__)!r}")
         return rule if isinstance(rule, type) else checked_fields(rule)
 
     @property
     def _expected_rule(self) -> str:
         return self.signature or "a dataclass as those of the registered ones"
 
-    def _check_fields(self, rule: Any, title: str) -> None:
-        """Refuse classes without fields; fields whose names have another meaning, or that have no plain default."""
+    def _check_rule(self, rule: Any, title: str) -> None:
+        """Refuse functions that take other arguments, classes without fields, and fields that cannot be parameters."""
+        if inspect.isfunction(rule) and self.n_arguments:
+            found = inspect.signature(rule)
+            try:
+                found.bind(*range(self.n_arguments))
+            except TypeError:
+                raise ParameterError(
+                    f"{title} is the function {rule.__name__}{found}; expected {self.signature}"
+                ) from None
         if isinstance(rule, type) and not dataclasses.is_dataclass(rule):
             raise ParameterError(
                 f"{title} is the class {rule.__qualname__}, which is no dataclass; expected {self._expected_rule}; "
@@ -445,18 +460,6 @@ class Registry(Mapping[str, Any]):
                 raise ParameterError(f"{title} has a field {name!r}, a name that has another meaning; rename the field")
             if isinstance(rule, type) and one.default is dataclasses.MISSING:
                 raise ParameterError(f"{title} has no default for its field {name!r}; add one, not a default_factory")
-
-    def _check_arguments(self, rule: Any) -> None:
-        """Refuse a function that cannot be called with the arguments of its kind."""
-        if not inspect.isfunction(rule) or self.kind not in N_ARGUMENTS:
-            return
-        found = inspect.signature(rule)
-        try:
-            found.bind(*range(N_ARGUMENTS[self.kind]))
-        except TypeError:
-            raise ParameterError(
-                param(self.kind), f" is the function {rule.__name__}{found}; expected {self.signature}"
-            ) from None
 
     def _check_parameters(self, name: str, rule: Any) -> None:
         """Parameters of one name have one default and one type in all rules of a kind."""
@@ -476,8 +479,7 @@ class Registry(Mapping[str, Any]):
             return self[name]
         if ":" in name and self.signature:
             rule = import_function(name, parameter=self.kind, signature=self.signature)
-            self._check_fields(rule, f"the {self.kind} {name!r}")
-            self._check_arguments(rule)
+            self._check_rule(rule, f"the {self.kind} {name!r}")
             return rule
         raise ParameterError(param(self.kind), f" is {name!r}; {self._known(name)}")
 
@@ -510,20 +512,20 @@ def fields_of(rule: Any) -> dict[str, Any]:
     return {name: getattr(rule, name) for name in parameters_of(kind)}
 
 
-N_ARGUMENTS = {"selection": 1, "objective": 3, "strategy": 3}  # of functions
 SELECTIONS = Registry(
-    "selection", "a function of a view, or a dataclass with a __call__(view)", AUTO, "Rows that a tree is trained on"
-)
+    "selection", "a function of a view, or a dataclass with a __call__(view)", AUTO, "Rows that a tree is trained on",
+    1,
+)  # fmt: skip
 OBJECTIVES = Registry(
     "objective", "a function of (labels, scores, offsets), or a dataclass with a __call__(view)", AUTO,
-    "What the trees fit",
+    "What the trees fit", 3,
 )  # fmt: skip
 STEPS = Registry(
     "step", "", "shrinkage", "Step size of each tree: a constant shrinkage, or the optimal step for the metric"
 )
 STRATEGIES = Registry(
     "strategy", "a function of (outputs, n, rng), or a dataclass with such a __call__", "quality-loss",
-    "Which trees are removed",
+    "Which trees are removed", 3,
 )  # fmt: skip
 RANKERS = Registry("algo", "", "", "Algorithm")  # those that are not one boosted forest
 SLOTS = (SELECTIONS, OBJECTIVES, STEPS, STRATEGIES)  # rules that a parameter of their kind chooses

@@ -15,7 +15,7 @@ from ranksieve.data.binned import bin_data
 from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
 from ranksieve.params import Selected
-from ranksieve.rules import SELECTIONS
+from ranksieve.rules import OBJECTIVES, SELECTIONS
 from rule_samples import naive_scores, random_tree, training_lists, view_of
 from samples import small_dataset
 
@@ -337,7 +337,11 @@ def test_a_function_with_other_arguments_is_refused_before_training(kind, tmp_pa
     for rule, name in ((_two, "_two"), (f"{file}:two", "two")):
         with pytest.raises(ParameterError) as refused:
             rs.train(rs.synth.cubic(4), trees=1, **{kind: rule})
-        assert str(refused.value).startswith(f"{kind} is the function {name}(labels, scores); expected ")
+        shown = "_two" if rule is _two else rule
+        title = f"the {kind} {shown!r}"
+        assert str(refused.value).startswith(f"{title} is the function {name}(labels, scores); expected ")
         assert expected in str(refused.value)
+    with pytest.raises(ParameterError, match=rf"the {kind} 'wrong' is the function _two"):
+        (SELECTIONS if kind == "selection" else OBJECTIVES).add("wrong", _two)
     with pytest.raises(ParameterError, match=r"rules\.py has no 'nope'"):
         rs.train(rs.synth.cubic(4), trees=1, **{kind: f"{file}:nope"})

@@ -148,7 +148,10 @@ def test_columns_of_a_table_of_features_are_ignored():
 
 def test_a_table_of_features_names_no_other_columns():
     table = DataFile(pd.DataFrame({"bm25": [1.0, 2.0]}), weight="bm25")
-    with pytest.raises(ParameterError, match="weight is for data with labels; leave it out"):
+    with pytest.raises(
+        ParameterError,
+        match="weight is not used here; give y, qid and the others as arguments, or read",
+    ):
         Dataset.from_arrays(table, [0, 1], group=[2])
 
 

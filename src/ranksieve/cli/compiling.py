@@ -129,7 +129,7 @@ def _compile(left: deque[str], compiled: SimpleQueue[str], running: set[subproce
             COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         running.add(process)
-        with suppress(OSError), process:  # a process that has ended takes no task, and cannot be told that none is left
+        with suppress(OSError), process:  # closing the input of a process that has ended may fail
             _compile_in_turn(left, compiled, process)
         running.discard(process)
 
@@ -140,17 +140,13 @@ def _compile_in_turn(left: deque[str], compiled: SimpleQueue[str], process: subp
     with suppress(IndexError):  # another process has taken the last task
         while left:
             task = left.popleft()
-            try:
+            with suppress(OSError):  # the process has ended; then its output has ended, too
                 process.stdin.write(task + "\n")
                 process.stdin.flush()
-                is_done = any(_told(line.strip(), compiled) == END for line in process.stdout)
-            except OSError:
-                is_done = False
-            if not is_done:
-                compiled.put(END)  # it failed, and is not tried again
+            for line in process.stdout:
+                compiled.put(line.strip())
+                if line.strip() == END:
+                    break
+            else:
+                compiled.put(END)  # the task failed, and is not tried again
                 return
-
-
-def _told(line: str, compiled: SimpleQueue[str]) -> str:
-    compiled.put(line)
-    return line

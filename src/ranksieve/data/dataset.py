@@ -102,8 +102,11 @@ class Dataset(Described):
         from ranksieve.data.tables import split_table
 
         file = DataFile(X)
-        for name in file.given.keys() - {"categorical", "ignore"}:
-            raise ParameterError(param(name), " is for data with labels; leave it out, or read the table with rs.read")
+        if others := sorted(file.given.keys() - {"categorical", "ignore"}):
+            raise ParameterError(
+                param(others[0]), " is not used here; give y, qid and the others as arguments, or read the table with "
+                "rs.read",
+            )  # fmt: skip
         X, names, qid_column, categories = split_table(
             file.path, categorical=Categorical(categorical_text(file.categorical)), ignore=file.ignore or ""
         )

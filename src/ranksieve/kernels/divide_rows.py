@@ -7,7 +7,7 @@ from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import prefetch
 from ranksieve.kernels.parallel import run_parts
 
-CHUNK = 4_096  # rows a thread moves at a time: other threads sleep where one divides more of them alone
+CHUNK = 4_096  # rows a thread moves at a time; all threads divide a larger leaf
 AHEAD = 32  # rows whose bins are asked for before they are needed
 
 
