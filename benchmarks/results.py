@@ -10,17 +10,19 @@ import platform
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "results"
+VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2"}
 PACKAGES = ("ranksieve", "numba", "numpy", "lightgbm", "scikit-learn")
 
 
 def machine() -> str:
-    """The processor and its number of usable cores."""
-    model = platform.processor() or platform.machine()
+    """The processor, its number of usable cores and its widest vectors."""
     cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        model = lines[0].split(":", 1)[1].strip() if lines else model
-    return f"{model}, {os.cpu_count()} cores"
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    flags = facts.get("flags", "").split()
+    vectors = [name for flag, name in VECTORS.items() if flag in flags][:1]
+    model = facts.get("model name") or platform.processor() or platform.machine()
+    return ", ".join([model, f"{os.cpu_count()} cores", *vectors])
 
 
 def save(name: str, rows: list[dict]) -> None:

@@ -1,6 +1,6 @@
 """Seconds and CPU seconds per tree beside LightGBM on two-stage data, peak memory of training from a file, import time.
 
-Run `python benchmarks/training.py [--queries 300]`; about six minutes. LightGBM and ranksieve are processes of their
+Run `python benchmarks/training.py [--queries 300]`; two to six minutes. LightGBM and ranksieve are processes of their
 own, as their users run them: in one process they share the threads of OpenMP, and how long these wait for work. The
 runs take turns, three rounds, and each one's middle round counts, so that a noisy moment hits all alike. Before
 anything is timed, both sides are shown to learn: 20 trees must reach an NDCG@10 of 0.35 on the training lists, where
@@ -172,11 +172,12 @@ def import_time() -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--name", default="training", help="of the results")
     arguments = parser.parse_args()
     data = rs.synth.two_stage(arguments.queries)
     size = {"what": "data", "queries": data.n_queries, "documents": data.n_docs, "features": data.n_features}
     print(size, flush=True)
-    save("training", [size, *speed(data), *memory(data), import_time()])
+    save(arguments.name, [size, *speed(data), *memory(data), import_time()])
 
 
 if __name__ == "__main__":
