@@ -18,10 +18,9 @@ import numpy as np
 
 from ranksieve.dtypes import MAX_BINS
 from ranksieve.errors import ParameterError, ParamName, did_you_mean, param
+from ranksieve.other_names import ADVICE, ALIASES, NEAREST
 from ranksieve.rules import (
-    ALIASES,
     AUTO,
-    NEAREST,
     RANKERS,
     SLOTS,
     Parameter,
@@ -328,6 +327,8 @@ class _Quoted(ParamName):
 
 def unknown_parameter(name: str, known: Iterable[str]) -> list[str | ParamName]:
     """A message about a name that is not a parameter."""
+    if name in ADVICE:
+        return ["unknown parameter ", _Quoted(name), "; ", *ADVICE[name]]
     names = [*known, *ALIASES]
     others = [one for one in (*names, "valid", "categorical") if one != name]
     hint = did_you_mean(NEAREST.get(name, name), others).strip() or f"known: {', '.join(names)}"

@@ -22,6 +22,7 @@ import numpy as np
 
 from ranksieve.errors import ParameterError, did_you_mean, param
 from ranksieve.field_types import fitted, words
+from ranksieve.other_names import ALIASES, NEAREST, VALUE_ADVICE
 from ranksieve.user_functions import import_function
 
 AUTO = "auto"
@@ -83,8 +84,9 @@ class Parameter:
         return given
 
     def _error(self, value: Any) -> ParameterError:
-        hint = did_you_mean(value, self.names)
-        return ParameterError(param(self.name), f" is {value!r}; {hint}expected {self.expected}")
+        advice = VALUE_ADVICE.get((self.name, value)) if isinstance(value, str) else None
+        hint = (did_you_mean(value, self.names),) if advice is None else (*advice, "; ")
+        return ParameterError(param(self.name), f" is {value!r}; ", *hint, f"expected {self.expected}")
 
 
 @dataclass(frozen=True)
@@ -255,65 +257,6 @@ def switch(default: bool, help: str) -> Any:
     return parameter(default, help, "true or false", lambda value: True)
 
 
-# Other names of parameters, which users of scikit-learn, LightGBM and XGBoost expect.
-ALIASES = {
-    "n_estimators": "trees",
-    "num_boost_round": "trees",
-    "num_iterations": "trees",
-    "num_round": "trees",
-    "num_leaves": "leaves",
-    "max_leaf_nodes": "leaves",
-    "max_leaves": "leaves",
-    "eta": "learning_rate",
-    "lr": "learning_rate",
-    "early_stopping_rounds": "early_stopping",
-    "min_data_in_leaf": "min_docs",
-    "min_child_samples": "min_docs",
-    "min_data_per_group": "min_docs_per_group",
-    "min_samples_leaf": "min_docs",
-    "min_sum_hessian_in_leaf": "min_hessian",
-    "min_child_weight": "min_hessian",
-    "lambda_l2": "l2",
-    "reg_lambda": "l2",
-    "colsample_bytree": "feature_fraction",
-    "bagging_fraction": "row_fraction",
-    "subsample": "row_fraction",
-    "max_bin": "max_bins",
-    "monotone_constraints": "monotone",
-    "label_gain": "gains",
-    "lambdarank_truncation_level": "truncation",
-    "random_state": "seed",
-    "n_jobs": "threads",
-    "num_threads": "threads",
-    "nthread": "threads",
-}
-# What LightGBM, XGBoost and CatBoost call a thing that has another name, or another form, here; for advice.
-NEAREST = {
-    "boosting": "algo",
-    "boosting_type": "algo",
-    "booster": "algo",
-    "categorical_feature": "categorical",
-    "categorical_features": "categorical",
-    "cat_features": "categorical",
-    "eval_at": "metric",
-    "eval_metric": "metric",
-    "eval_set": "valid",
-    "valid_sets": "valid",
-    "evals": "valid",
-    "lambdarank": "ndcg",
-    "lambdarank_norm": "normalize",
-    "lambdarank_normalization": "normalize",
-    "lambdarank_num_pair_per_sample": "truncation",
-    "n_folds": "folds",
-    "n_splits": "folds",
-    "n_trials": "trials",
-    "nfold": "folds",
-    "rank:ndcg": "ndcg",
-    "rank:pairwise": "ndcg",
-    "rank:map": "map",
-    "rank_xendcg": "xendcg",
-    "yetirank": "yetiloss",
-}
 # Functions that take parameters as keyword arguments beside their own arguments; pruning: of strategies.
 TRAINING = ("ranksieve.rankers.train:train", "ranksieve.cluster.training:train")
 PRUNING = ("ranksieve.pruning.prune:prune", "ranksieve.pruning.prune:PruningOptions",

@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ranksieve.errors import ParameterError, did_you_mean
+from ranksieve.errors import ParameterError, did_you_mean, joined_parts
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # typer brings its own click, or uses the installed one
 WORDS = "ranksieve.words"  # where a command leaves the words it was called with
@@ -201,12 +201,14 @@ def usage_message(error: Any) -> str:
         known = [
             name for option in context.command.get_params(context) for name in (*option.opts, *option.secondary_opts)
         ]
+        from ranksieve.other_names import ADVICE, ALIASES, NEAREST
         from ranksieve.parameter_table import flag
-        from ranksieve.rules import ALIASES, NEAREST
 
         if error.option_name == "--data" and data_option:
             return f"unknown option --data; give the data as {data_option} FILE; {advice}"
         name = error.option_name.lstrip("-").replace("-", "_")
+        if name in ADVICE and "--algo" in known:
+            return f"unknown option {error.option_name}; {joined_parts(ADVICE[name], flags=True)}; {advice}"
         usual = (ALIASES | NEAREST).get(name)
         near = [flag(one) for one in (usual, *OTHER_OPTIONS.get(name, ())) if one]
         wanted = next((one for one in near if one in known), error.option_name)

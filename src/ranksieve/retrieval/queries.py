@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from ranksieve.text_formats import some_of
 Queries = dict[str, str]  # id → text
 KEYS = (QUERY_IDS, ("text", "query"))
 LINES = "lines 'id TAB text', JSON Lines or Parquet with 'id' (or '_id', 'qid') and 'text' (or 'query')"
+WORD = re.compile(r"[^\W\d]{2}")  # which a row of numbers does not have
 MOST_KEPT = 1 << 15  # words whose terms are kept in memory: a few megabytes, whatever a service is asked for
 
 
@@ -53,6 +55,17 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
     if not queries:
         raise DataError(f"{name}: holds no queries; expected {LINES}")
     return queries
+
+
+def is_queries(path: str | os.PathLike[str]) -> bool:
+    """Whether a text file holds queries, by its first line: an id, a tab and words."""
+    try:
+        _, first = next(text_lines(os.fspath(path), LINES))
+    except (DataError, StopIteration):
+        return False
+    id, tab, text = first.partition("\t")
+    is_header = all(set(first.lower().split("\t")) & set(names) for names in KEYS)
+    return is_header or (bool(tab) and len(id.split()) == 1 and not first.startswith("{") and bool(WORD.search(text)))
 
 
 def _from_text(path: str) -> Iterable[tuple[str, str, str]]:

@@ -17,6 +17,7 @@ from ranksieve.forest.ctr_forest import CtrForest, read_ctr_forest
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.formats import catboost, xgboost
 from ranksieve.forest.formats.c_source import to_c
+from ranksieve.forest.formats.engine_features import ENGINE_OF, warn_of_features
 from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.forest.formats.nodes import reading
@@ -91,6 +92,8 @@ def save(
     content = FORMATS[format].content(forest, options)
     with atomic_path(path) as temporary:
         temporary.write_bytes(content if isinstance(content, bytes) else content.encode())
+    if format in ENGINE_OF:
+        warn_of_features(forest, format, path)
 
 
 def load_forest(path: str | os.PathLike[str], *, n_features: int | None = None) -> Forest:
