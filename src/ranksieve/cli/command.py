@@ -72,8 +72,12 @@ class Command(WholeWords, TyperCommand):
         required = [f"{spelled(param)} {metavar(self, param)}" for param in options]
         return [*(spelled(one) if one.required else f"[{spelled(one)}]" for one in arguments), *required, "[OPTIONS]"]
 
+    def panel_titles(self) -> list[str]:
+        """The panels that come first in its help, in their order."""
+        return ["Arguments", "Options"]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        panels: dict[str, list[tuple[str, str]]] = {title: [] for title in self.panel_titles()}
         for param in self.get_params(ctx):
             usual = "Arguments" if param.param_type_name == "argument" else "Options"
             panel = getattr(param, "rich_help_panel", None) or usual

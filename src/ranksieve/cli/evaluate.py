@@ -197,7 +197,7 @@ class CrossValidationArguments:
 
 
 @reads_data("data")
-@with_params({"Training parameters": table})
+@with_params({"": table})
 @takes_options
 def cv(context: typer.Context, given: CrossValidationArguments) -> None:
     """Cross-validate by query: train a model per fold and measure it on the queries it has not seen.
