@@ -184,7 +184,9 @@ def test_tables_with_a_qid_column(arrays, fitted, kind):
     moved = pd.DataFrame(X[:, [0, 2, 1, 3]], columns=["bm25", "clicks", "pagerank", "age"])
     assert np.array_equal(ranker.predict(moved), fitted.predict(X))
     renamed = pd.DataFrame(X, columns=["bm25", "clicks", "rank", "age"])
-    with pytest.raises(DataError, match=r"lacks 1 of the 4 features of the training data \(pagerank\); .*did you mean 'rank'"):
+    with pytest.raises(
+        DataError, match=r"lacks 1 of the 4 features of the training data \(pagerank\); .*did you mean 'rank'"
+    ):
         ranker.predict(renamed)
 
 

@@ -72,7 +72,11 @@ _NO_LEAST_GAIN: Advice = (
     param("min_hessian"),
 )  # fmt: skip
 _EACH_TREE: Advice = ("every tree has a sample of its own, of the share ", param("row_fraction"))
-_RANK: Advice = ("the rank is part of the metric's name, as in ", param("metric", "ndcg@10"), "; evaluate takes several")
+_RANK: Advice = (
+    "the rank is part of the metric's name, as in ",
+    param("metric", "ndcg@10"),
+    "; evaluate takes several",
+)
 ADVICE: dict[str, Advice] = {
     **dict.fromkeys(("lambda_l1", "l1", "reg_alpha", "l1_regularization"), _NO_L1),
     **dict.fromkeys(("boosting", "boosting_type", "booster", "boost"), _BOOSTED),

@@ -103,8 +103,12 @@ class Core:
 
     trees: int = integer(1000, "Largest number of trees (mcrank: rounds)", 1, group=TREES)
     leaves: int = integer(16, "Largest number of leaves per tree", 2, MAX_LEAVES, group=TREES)
-    metric: str = parameter("ndcg@10", "Metric of validation and early stopping", "a metric name", bool, group=VALIDATION)
-    early_stopping: int = integer(100, "Stop after this many trees or epochs without improvement (0: never)", group=VALIDATION)
+    metric: str = parameter(
+        "ndcg@10", "Metric of validation and early stopping", "a metric name", bool, group=VALIDATION
+    )
+    early_stopping: int = integer(
+        100, "Stop after this many trees or epochs without improvement (0: never)", group=VALIDATION
+    )
     gain: str = choice(
         "newton", "Split gain: newton uses second derivatives, as LightGBM; variance is the papers' squared error of λ",
         ("newton", "variance"), group=TREES,
@@ -114,25 +118,31 @@ class Core:
     l2: float = number(1.0, "L2 regularisation of leaf values", group=TREES)
     max_depth: int = integer(0, "Largest depth of a tree (0: no limit)", group=TREES)
     collapse: float = number(
-        0.0, "Collapse the deepest leaves until a tree is at most this share deeper than a balanced one (0: never)", group=TREES
+        0.0,
+        "Merge the deepest leaves of a tree until it is at most this share deeper than a balanced one (0: never)",
+        group=TREES,
     )
     feature_fraction: float = share(1.0, "Share of the features each tree may use", group=SAMPLING)
     row_fraction: float = share(
         1.0, "Share of the training rows that each tree is grown on; gradients are computed on all rows", group=SAMPLING
     )
-    bag: int = integer(1, "Number of forests that are trained on samples of the queries and averaged", 1, group=SAMPLING)
+    bag: int = integer(
+        1, "Number of forests that are trained on samples of the queries and averaged", 1, group=SAMPLING
+    )
     bag_fraction: float = share(0.8, "Share of the queries that each forest of a bag is trained on", group=SAMPLING)
     size: int = integer(0, "Prune the finished forest to this many trees (0: keep all)", group=PRUNING_GROUP)
     features: str = parameter(
-        "*", "Features to train on: names, globs, numbers from 1, ranges, with commas; ! excludes",
+        "*", "Features to train on, separated by commas: names, globs, numbers from 1 or ranges; ! excludes",
         "names as in 'bm25_*,7,!length'", lambda value: bool(value.strip(" ,")), convert=features_text, group=FEATURES,
     )  # fmt: skip
     position_rate: float = number(
-        1.0, "Learning rate of position biases, as a multiple of the learning rate of trees (0: biases stay as given)", group=FEATURES
+        1.0,
+        "Learning rate of position biases, as a multiple of the learning rate of trees (0: biases stay as given)",
+        group=FEATURES,
     )
     position_l2: float = number(0.0, "L2 regularisation of position biases, for each document", group=FEATURES)
     position_biases: str = parameter(
-        AUTO, "Position biases to start from, from rank 1 on, such as logarithms of propensities (auto: those of init, "
+        AUTO, "Position biases to start from, one per rank, such as logarithms of propensities (auto: those of init, "
         "or 0)",
         "finite numbers as in '0,-0.7,-1.1'", are_numbers, convert=numbers_text, group=FEATURES,
     )  # fmt: skip
@@ -144,7 +154,8 @@ class Core:
     gains: str = parameter(
         AUTO, "Gain of each label, beginning with label 0, in λ of ndcg and in metrics ndcg, dcg and avg-ndcg (auto: "
         "2^label - 1, or as the metric defines it)",
-        "numbers as in '0,1,3,7' that begin with 0 and never decrease", are_gains, convert=numbers_text, group=OBJECTIVE,
+        "numbers as in '0,1,3,7' that begin with 0 and never decrease", are_gains, convert=numbers_text,
+        group=OBJECTIVE,
     )  # fmt: skip
     max_bins: int = integer(MAX_BINS, "Largest number of bins per feature", 2, MAX_BINS, group=TREES)
     max_cat_bins: int = integer(
@@ -152,17 +163,22 @@ class Core:
         MAX_BINS, group=CATEGORIES,
     )  # fmt: skip
     max_cat_threshold: int = integer(32, "Largest number of categories in the set of a split", 1, group=CATEGORIES)
-    max_cat_to_onehot: int = integer(4, "Up to this many categories, a split is one category against the rest", group=CATEGORIES)
+    max_cat_to_onehot: int = integer(
+        4, "Up to this many categories, a split is one category against the rest", group=CATEGORIES
+    )
     cat_smooth: float = number(
         10.0,
-        "Smoothing of the values that categories are sorted by; categories with fewer documents in a leaf are not used", group=CATEGORIES,
+        "Smoothing of the values that categories are sorted by; categories with fewer documents in a leaf are not used",
+        group=CATEGORIES,
     )
     cat_l2: float = number(
-        10.0, "L2 regularisation added to l2 for splits by a set of several categories, in the gain and in the values "
-        "of the two leaves", group=CATEGORIES,
+        10.0, "L2 regularisation of splits by a set of several categories, added to l2", group=CATEGORIES,
     )  # fmt: skip
     min_docs_per_group: int = integer(
-        100, "Smallest number of documents by which two candidate sets of categories differ, and outside of a set", 1, group=CATEGORIES
+        100,
+        "Smallest number of documents in a group of categories, as min_data_per_group of LightGBM",
+        1,
+        group=CATEGORIES,
     )
 
 
@@ -173,13 +189,13 @@ class RunParameters:
     device: str = choice("cpu", "Where to train: cpu, cuda (an NVIDIA GPU), or auto (cuda where there is one)",
                          ("cpu", "cuda", AUTO), group=LARGE)  # fmt: skip
     memory: str = parameter(
-        AUTO, "Memory to train in; bins that do not fit are kept in a file (auto: bins are in memory if they take at "
-        "most 70% of what is free); with device cuda, memory of the GPU (auto: what is free)",
+        AUTO, "Memory for the bins of the data; bins that do not fit are read from a file (auto: 70% of what is free); "
+        "with device cuda, memory of the GPU (auto: what is free)",
         "a size such as 4G or 800M, or auto", is_size, convert=size_text, group=LARGE,
     )  # fmt: skip
     bin_folder: str = parameter(AUTO, "Folder for bin files (auto: beside the data)", "a folder, or auto", bool,
                                 convert=os.fspath, group=LARGE)  # fmt: skip
-    keep_bins: bool = switch(True, "Keep bin files, so that the next run on the same data need not write them", group=LARGE)
+    keep_bins: bool = switch(True, "Keep bin files for later runs on the same data", group=LARGE)
     threads: int = integer(0, "Number of threads (0: all cores); the model is the same for any number", group=LARGE)
     seed: int = integer(0, "Random seed", group=SAMPLING)
 
@@ -194,9 +210,7 @@ def without_rules() -> dict[str, Parameter]:
     names = (*FORESTS, *RANKERS)
     algo = Parameter("algo", str, "selgb", RANKERS.help, f"one of {', '.join(names)}", names.__contains__, names=names,
                      group=TREES)  # fmt: skip
-    own = {
-        name: grouped(one, RANKERS) for _, ranker in RANKERS.items() for name, one in parameters_of(ranker).items()
-    }
+    own = {name: grouped(one, RANKERS) for _, ranker in RANKERS.items() for name, one in parameters_of(ranker).items()}
     return {"algo": algo, **parameters_of(Core), **own, **parameters_of(RunParameters)}
 
 

@@ -62,7 +62,7 @@ def exit_if_interrupted(phase: str | None) -> None:
 
 @contextlib.contextmanager
 def shown_warnings() -> Iterator[None]:
-    """Show warnings, and what was logged on the data of a search or on model files, as yellow lines on standard error."""
+    """Show warnings, and what `LOGGERS` log, as yellow lines on standard error."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = message.for_command_line() if isinstance(message, RanksieveWarning) else message

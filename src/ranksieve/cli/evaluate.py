@@ -79,7 +79,7 @@ class EvaluateArguments:
 def evaluate(given: EvaluateArguments) -> None:
     """Evaluate models on labelled data, or runs on judgements, and test each against the first.
 
-    Where the data notes the first stage's score, as that of 'ranksieve features' does, the first stage is the last row.
+    For data of 'ranksieve features', the last row of the table is the first stage.
     """
     files, runs, per_query = given.files or [], given.run or [], given.per_query
     if per_query is not None:
@@ -187,7 +187,7 @@ class CrossValidationArguments:
     ] = None
     jobs: int = option(
         0,
-        "Folds to train at the same time, in processes that share --threads and --memory; 0: as many as cores and free "
+        "Number of folds to train at the same time. They share --threads and --memory. 0: as many as cores and free "
         "memory allow.", min=0,
     )  # fmt: skip
     per_query: PerQuery = None

@@ -34,7 +34,8 @@ OPTIONS = "ranksieve.options"  # where a command leaves the options of its param
 VALUES = "ranksieve.params"  # where a command leaves the values of its parameters
 RUN_OPTIONS = ("missing", "categorical")  # options of the command itself that the TOML file may set too
 
-Groups = Mapping[str, Callable[[], Mapping[str, Parameter]]]  # titles, or "" for the groups of the parameters, and functions that return these
+# Titles, and functions that return parameters; with the title "", the titles are the groups of the parameters.
+Groups = Mapping[str, Callable[[], Mapping[str, Parameter]]]
 
 
 class ParamsCommand(Command):

@@ -34,10 +34,12 @@ class TrainArguments:
 
     data: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training data: one file, or several parts.")]
     out: OutModel
-    valid: list[Path] | None = option(None, "Validation data for early stopping, or a part of it.")
+    valid: list[Path] | None = option(None, "Validation data for early stopping: one file, or several parts.")
     test: TestData = None
     init: str | None = option(
-        None, "Model file or feature to start from. The new model contains it.", metavar="MODEL|FEATURE"
+        None,
+        "Model file or feature whose scores training starts from. The new model contains it.",
+        metavar="MODEL|FEATURE",
     )
     params: ParamsFile = None
     missing: Missing = "zero"

@@ -108,7 +108,8 @@ class Explanation:
     def why(self, above: str | int, below: str | int) -> list[Difference]:
         """Why one document is ranked above another: features by how much they add to the difference of the two scores.
 
-        Documents are given by their ids or ranks. The differences add up to the difference of the scores. Features without a contribution to either are left out.
+        Documents are given by their ids or ranks. The differences add up to the difference of the scores. Features
+        without a contribution to either are left out.
         """
         a, b = self.document(above), self.document(below)
         ours, theirs = self.contributions[a], self.contributions[b]

@@ -321,7 +321,7 @@ def check_order(model: str | os.PathLike[str], queries: str | os.PathLike[str]) 
     except ModelError:
         return
     raise ParameterError(
-        f"{queries}: is a model, and {model} is none; they are exchanged: give the index, the model, and then the queries"
+        f"{queries}: is a model, and {model} is none; they are exchanged: give index, model and queries"
     )
 
 

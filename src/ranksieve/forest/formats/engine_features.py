@@ -48,6 +48,7 @@ def warn_of_features(forest: Forest, engine: str, path: object) -> None:
         text = (
             f"{path}: the model uses {counted(feature=len(lacking))} that {ENGINE_OF[engine]} cannot compute "
             f"({some_of(lacking, MOST_NAMED)}), so it cannot run there; train on {', '.join(others)} and {last} alone "
-            "(ranksieve features --select), define these in the engine with ranksieve feature-set, and train on its feature log"
+            "(ranksieve features --select), define these in the engine with ranksieve feature-set, and train on its "
+            "feature log"
         )
         warnings.warn(RanksieveWarning(text), stacklevel=caller_level())

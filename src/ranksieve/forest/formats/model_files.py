@@ -99,7 +99,11 @@ def save(
         temporary.write_bytes(content if isinstance(content, bytes) else content.encode())
     if format == "lightgbm" and (changed := changed_names(forest.feature_names)):
         shown = some_of([f"{name!r} as {plain!r}" for name, plain in changed.items()], MOST_NAMED)
-        LOG.warning("%s: LightGBM's header cannot hold some feature names and has %s; ranksieve reads them unchanged", path, shown)
+        LOG.warning(
+            "%s: LightGBM's header cannot hold some feature names and has %s; ranksieve reads them unchanged",
+            path,
+            shown,
+        )
     if format in ENGINE_OF:
         warn_of_features(forest, format, path)
 
