@@ -174,8 +174,8 @@ def test_help_shows_the_groups_of_parameters(run, monkeypatch, command):
     for line in run(command, "--help").output.splitlines():
         if line.endswith(":") and not line.startswith(" "):
             flags = panels.setdefault(line[:-1], [])
-        elif line.startswith("  -"):
-            flags.append(line.split(" / ")[0].split(", ")[-1].split()[0])
+        elif found := re.match(r"  (?:-\w, )?(--[\w-]+)", line):
+            flags.append(found[1])
     assert max(map(len, panels.values())) <= 12, panels
     for item in table().values():
         assert flag(item.name) in panels[item.group]

@@ -231,7 +231,7 @@ def test_judged_queries_that_a_run_does_not_have_count_as_0_or_are_left_out():
 
 def test_files_of_queries_are_told_from_other_text(tmp_path):
     texts = {
-        "1\tred wine\n2\t2024\n": True,
+        "1\tred wine\n2\t2024\n3\twhite car\n": True,
         "qid\tquery\nq1\tred wine\n": True,
         "qid\tbm25\nq1\t2.5\n": False,
         "label\tqid\tbm25\n1\tq1\t2.5\n": False,
