@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 import ranksieve
 from ranksieve.cli.app import MODULES, app
-from ranksieve.parameter_table import ALIASES, SLOTS, table
+from ranksieve.other_names import ALIASES
+from ranksieve.parameter_table import SLOTS, table
 
 ROOT = Path(__file__).parent.parent
 

@@ -21,6 +21,7 @@ LAYERS = [
         "user_functions",
         "field_types",
         "html_tables",
+        "other_names",
         "rules",
         "text_formats",
         "toml_file",

@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -632,3 +633,31 @@ def test_a_suggestion_is_another_name(name):
 def test_names_of_columns_belong_to_reading(name):
     with pytest.raises(ParameterError, match=rf"'{name}' names a column of the data.*rs.read\(data, {name}='y'\)"):
         rs.train(small_dataset(), **{name: "y"})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lambda_l1": 1.0}, "unknown parameter 'lambda_l1'; there is no L1 regularisation of leaf values, only l2"),
+        ({"reg_alpha": 1.0}, "only l2"),
+        ({"boosting": "dart"}, "dart and rf do not exist, goss is selection='goss', and algo chooses the algorithm"),
+        ({"drop_rate": 0.1}, "there is no DART, no trees are dropped; use algo='lambdamart'"),
+        (
+            {"algo": "dart"},
+            "algo is 'dart'; there is no DART, no trees are dropped; use algo='lambdamart'; expected one",
+        ),
+        ({"algo": "goss"}, "GOSS is algo='lambdamart' with selection='goss'; expected one of"),
+        ({"eval_at": [1, 3]}, "the rank is part of the metric's name, as in metric='ndcg@10'; evaluate takes several"),
+    ],
+)
+def test_names_of_other_libraries_without_an_equivalent(given, message):
+    with pytest.raises(ParameterError) as error:
+        Params(**given)
+    assert message in str(error.value) and "did you mean" not in str(error.value)
+
+
+def test_every_parameter_is_in_a_group_of_at_most_a_dozen():
+    sizes = Counter(one.group for one in table().values())
+    assert "" not in sizes and max(sizes.values()) <= 12
+    known = table()
+    assert known["margin"].group == known["selection"].group and known["truncation"].group == known["objective"].group

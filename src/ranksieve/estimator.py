@@ -24,10 +24,10 @@ from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.matrix import encoded
 from ranksieve.forest.model import Model
+from ranksieve.other_names import ALIASES
 from ranksieve.parameter_table import ParametersDoc, canonical, table, unknown_parameter
 from ranksieve.params import Params
 from ranksieve.rankers.train import train
-from ranksieve.rules import ALIASES
 from ranksieve.text_formats import counted
 
 

@@ -11,17 +11,18 @@ import keyword
 import os
 import textwrap
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ranksieve.dtypes import MAX_BINS
 from ranksieve.errors import ParameterError, ParamName, did_you_mean, param
+from ranksieve.other_names import ADVICE, ALIASES, NEAREST
 from ranksieve.rules import (
-    ALIASES,
     AUTO,
-    NEAREST,
+    OBJECTIVE,
+    PRUNING_GROUP,
     RANKERS,
     SLOTS,
     Parameter,
@@ -46,6 +47,11 @@ from ranksieve.text_formats import (
 )
 
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
+
+# groups of parameters besides those of the rules, see `Parameter.group`
+TREES, VALIDATION, SAMPLING = "Algorithm and trees", "Metric and early stopping", "Sampling and bagging"
+FEATURES, CATEGORIES = "Features, constraints and positions", "Categorical features"
+LARGE = "Threads, memory and devices"
 
 MOST_NAMED = 3  # rules that the help of a parameter names
 
@@ -95,68 +101,84 @@ FORESTS = {
 class Core:
     """The parameters of trees and of metrics."""
 
-    trees: int = integer(1000, "Largest number of trees (mcrank: rounds)", 1)
-    leaves: int = integer(16, "Largest number of leaves per tree", 2, MAX_LEAVES)
-    metric: str = parameter("ndcg@10", "Metric of validation and early stopping", "a metric name", bool)
-    early_stopping: int = integer(100, "Stop after this many trees or epochs without improvement (0: never)")
+    trees: int = integer(1000, "Largest number of trees (mcrank: rounds)", 1, group=TREES)
+    leaves: int = integer(16, "Largest number of leaves per tree", 2, MAX_LEAVES, group=TREES)
+    metric: str = parameter(
+        "ndcg@10", "Metric of validation and early stopping", "a metric name", bool, group=VALIDATION
+    )
+    early_stopping: int = integer(
+        100, "Stop after this many trees or epochs without improvement (0: never)", group=VALIDATION
+    )
     gain: str = choice(
         "newton", "Split gain: newton uses second derivatives, as LightGBM; variance is the papers' squared error of λ",
-        ("newton", "variance"),
+        ("newton", "variance"), group=TREES,
     )  # fmt: skip
-    min_docs: int = integer(50, "Smallest number of documents in a leaf", 1)
-    min_hessian: float = number(0.0, "Smallest sum of second derivatives in a leaf")
-    l2: float = number(1.0, "L2 regularisation of leaf values")
-    max_depth: int = integer(0, "Largest depth of a tree (0: no limit)")
+    min_docs: int = integer(50, "Smallest number of documents in a leaf", 1, group=TREES)
+    min_hessian: float = number(0.0, "Smallest sum of second derivatives in a leaf", group=TREES)
+    l2: float = number(1.0, "L2 regularisation of leaf values", group=TREES)
+    max_depth: int = integer(0, "Largest depth of a tree (0: no limit)", group=TREES)
     collapse: float = number(
-        0.0, "Collapse the deepest leaves until a tree is at most this share deeper than a balanced one (0: never)"
+        0.0,
+        "Merge the deepest leaves of a tree until it is at most this share deeper than a balanced one (0: never)",
+        group=TREES,
     )
-    feature_fraction: float = share(1.0, "Share of the features each tree may use")
+    feature_fraction: float = share(1.0, "Share of the features each tree may use", group=SAMPLING)
     row_fraction: float = share(
-        1.0, "Share of the training rows that each tree is grown on; gradients are computed on all rows"
+        1.0, "Share of the training rows that each tree is grown on; gradients are computed on all rows", group=SAMPLING
     )
-    bag: int = integer(1, "Number of forests that are trained on samples of the queries and averaged", 1)
-    bag_fraction: float = share(0.8, "Share of the queries that each forest of a bag is trained on")
-    size: int = integer(0, "Prune the finished forest to this many trees (0: keep all)")
+    bag: int = integer(
+        1, "Number of forests that are trained on samples of the queries and averaged", 1, group=SAMPLING
+    )
+    bag_fraction: float = share(0.8, "Share of the queries that each forest of a bag is trained on", group=SAMPLING)
+    size: int = integer(0, "Prune the finished forest to this many trees (0: keep all)", group=PRUNING_GROUP)
     features: str = parameter(
-        "*", "Features to train on: names, globs, numbers from 1, ranges, with commas; ! excludes",
-        "names as in 'bm25_*,7,!length'", lambda value: bool(value.strip(" ,")), convert=features_text,
+        "*", "Features to train on, separated by commas: names, globs, numbers from 1 or ranges; ! excludes",
+        "names as in 'bm25_*,7,!length'", lambda value: bool(value.strip(" ,")), convert=features_text, group=FEATURES,
     )  # fmt: skip
     position_rate: float = number(
-        1.0, "Learning rate of position biases, as a multiple of the learning rate of trees (0: biases stay as given)"
+        1.0,
+        "Learning rate of position biases, as a multiple of the learning rate of trees (0: biases stay as given)",
+        group=FEATURES,
     )
-    position_l2: float = number(0.0, "L2 regularisation of position biases, for each document")
+    position_l2: float = number(0.0, "L2 regularisation of position biases, for each document", group=FEATURES)
     position_biases: str = parameter(
-        AUTO, "Position biases to start from, from rank 1 on, such as logarithms of propensities (auto: those of init, "
+        AUTO, "Position biases to start from, one per rank, such as logarithms of propensities (auto: those of init, "
         "or 0)",
-        "finite numbers as in '0,-0.7,-1.1'", are_numbers, convert=numbers_text,
+        "finite numbers as in '0,-0.7,-1.1'", are_numbers, convert=numbers_text, group=FEATURES,
     )  # fmt: skip
     monotone: str = parameter(
         "none", "Features in which scores never decrease (+1) or never increase (-1)",
         "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature, not a mixture", are_signs,
-        convert=signs_text,
+        convert=signs_text, group=FEATURES,
     )  # fmt: skip
     gains: str = parameter(
         AUTO, "Gain of each label, beginning with label 0, in λ of ndcg and in metrics ndcg, dcg and avg-ndcg (auto: "
         "2^label - 1, or as the metric defines it)",
         "numbers as in '0,1,3,7' that begin with 0 and never decrease", are_gains, convert=numbers_text,
+        group=OBJECTIVE,
     )  # fmt: skip
-    max_bins: int = integer(MAX_BINS, "Largest number of bins per feature", 2, MAX_BINS)
+    max_bins: int = integer(MAX_BINS, "Largest number of bins per feature", 2, MAX_BINS, group=TREES)
     max_cat_bins: int = integer(
         MAX_BINS, "Largest number of categories per feature: the most frequent; others are treated as missing", 2,
-        MAX_BINS,
+        MAX_BINS, group=CATEGORIES,
     )  # fmt: skip
-    max_cat_threshold: int = integer(32, "Largest number of categories in the set of a split", 1)
-    max_cat_to_onehot: int = integer(4, "Up to this many categories, a split is one category against the rest")
+    max_cat_threshold: int = integer(32, "Largest number of categories in the set of a split", 1, group=CATEGORIES)
+    max_cat_to_onehot: int = integer(
+        4, "Up to this many categories, a split is one category against the rest", group=CATEGORIES
+    )
     cat_smooth: float = number(
         10.0,
         "Smoothing of the values that categories are sorted by; categories with fewer documents in a leaf are not used",
+        group=CATEGORIES,
     )
     cat_l2: float = number(
-        10.0, "L2 regularisation added to l2 for splits by a set of several categories, in the gain and in the values "
-        "of the two leaves",
+        10.0, "L2 regularisation of splits by a set of several categories, added to l2", group=CATEGORIES,
     )  # fmt: skip
     min_docs_per_group: int = integer(
-        100, "Smallest number of documents by which two candidate sets of categories differ, and outside of a set", 1
+        100,
+        "Smallest number of documents in a group of categories, as min_data_per_group of LightGBM",
+        1,
+        group=CATEGORIES,
     )
 
 
@@ -165,17 +187,17 @@ class RunParameters:
     """The parameters of a run: where it trains, with what, and its seed."""
 
     device: str = choice("cpu", "Where to train: cpu, cuda (an NVIDIA GPU), or auto (cuda where there is one)",
-                         ("cpu", "cuda", AUTO))  # fmt: skip
+                         ("cpu", "cuda", AUTO), group=LARGE)  # fmt: skip
     memory: str = parameter(
-        AUTO, "Memory to train in; bins that do not fit are kept in a file (auto: bins are in memory if they take at "
-        "most 70% of what is free); with device cuda, memory of the GPU (auto: what is free)",
-        "a size such as 4G or 800M, or auto", is_size, convert=size_text,
+        AUTO, "Memory for the bins of the data; bins that do not fit are read from a file (auto: 70% of what is free); "
+        "with device cuda, memory of the GPU (auto: what is free)",
+        "a size such as 4G or 800M, or auto", is_size, convert=size_text, group=LARGE,
     )  # fmt: skip
     bin_folder: str = parameter(AUTO, "Folder for bin files (auto: beside the data)", "a folder, or auto", bool,
-                                convert=os.fspath)  # fmt: skip
-    keep_bins: bool = switch(True, "Keep bin files, so that the next run on the same data need not write them")
-    threads: int = integer(0, "Number of threads (0: all cores); the model is the same for any number")
-    seed: int = integer(0, "Random seed")
+                                convert=os.fspath, group=LARGE)  # fmt: skip
+    keep_bins: bool = switch(True, "Keep bin files for later runs on the same data", group=LARGE)
+    threads: int = integer(0, "Number of threads (0: all cores); the model is the same for any number", group=LARGE)
+    seed: int = integer(0, "Random seed", group=SAMPLING)
 
 
 def algorithms() -> dict[str, Algorithm]:
@@ -186,9 +208,15 @@ def algorithms() -> dict[str, Algorithm]:
 def without_rules() -> dict[str, Parameter]:
     """The parameters that belong to no rule: `algo`, those in `Core`, of the rankers and in `RunParameters`."""
     names = (*FORESTS, *RANKERS)
-    algo = Parameter("algo", str, "selgb", RANKERS.help, f"one of {', '.join(names)}", names.__contains__, names=names)
-    own = {name: one for _, ranker in RANKERS.items() for name, one in parameters_of(ranker).items()}
+    algo = Parameter("algo", str, "selgb", RANKERS.help, f"one of {', '.join(names)}", names.__contains__, names=names,
+                     group=TREES)  # fmt: skip
+    own = {name: grouped(one, RANKERS) for _, ranker in RANKERS.items() for name, one in parameters_of(ranker).items()}
     return {"algo": algo, **parameters_of(Core), **own, **parameters_of(RunParameters)}
+
+
+def grouped(one: Parameter, registry: Registry) -> Parameter:
+    """A parameter of a rule in the group of the rules of its kind, unless it has a group of its own."""
+    return one if one.group else replace(one, group=registry.group)
 
 
 def users(name: str) -> dict[str, list[str]]:
@@ -252,7 +280,7 @@ def table() -> dict[str, Parameter]:
         for name in registry:
             rule = registry[name]
             for own in parameters_of(rule).values() if isinstance(rule, type) else ():
-                known = core.get(own.name) or found.setdefault(own.name, own)
+                known = core.get(own.name) or found.setdefault(own.name, grouped(own, registry))
                 if not alike(known, own) or own.name in (kind.kind for kind in SLOTS):
                     raise ParameterError(
                         f"the {registry.kind} {name!r} has a parameter {own.name!r} that exists with default "
@@ -272,7 +300,8 @@ def file_parameters(chosen: Mapping[str, Any]) -> dict[str, Parameter]:
         for name in given if isinstance(given, list) else [given]:
             if isinstance(name, str) and ":" in name and name not in registry:
                 rule = registry.find(name)
-                found |= parameters_of(rule) if isinstance(rule, type) else {}
+                own = parameters_of(rule) if isinstance(rule, type) else {}
+                found |= {name: grouped(one, registry) for name, one in own.items()}
     return found
 
 
@@ -284,7 +313,8 @@ def slot(registry: Registry) -> Parameter:
     expected = "a name" if is_auto else f"one of {', '.join(names)}"
     expected += ", or file.py:function" if registry.signature else ""
     return Parameter(
-        registry.kind, object, registry.default, text, expected, convert=registry.checked, names=names
+        registry.kind, object, registry.default, text, expected, convert=registry.checked, names=names,
+        group=registry.group,
     )  # fmt: skip
 
 
@@ -328,6 +358,8 @@ class _Quoted(ParamName):
 
 def unknown_parameter(name: str, known: Iterable[str]) -> list[str | ParamName]:
     """A message about a name that is not a parameter."""
+    if name in ADVICE:
+        return ["unknown parameter ", _Quoted(name), "; ", *ADVICE[name]]
     names = [*known, *ALIASES]
     others = [one for one in (*names, "valid", "categorical") if one != name]
     hint = did_you_mean(NEAREST.get(name, name), others).strip() or f"known: {', '.join(names)}"

@@ -22,9 +22,11 @@ import numpy as np
 
 from ranksieve.errors import ParameterError, did_you_mean, param
 from ranksieve.field_types import fitted, words
+from ranksieve.other_names import ALIASES, NEAREST, VALUE_ADVICE
 from ranksieve.user_functions import import_function
 
 AUTO = "auto"
+OBJECTIVE, PRUNING_GROUP = "Objective", "Pruning"  # groups of parameters, see `Parameter.group`
 # Where the rules and rankers are: modules, and packages all of whose modules are loaded.
 RULES = (
     "ranksieve.boosting.selections",
@@ -61,6 +63,7 @@ class Parameter:
     check: Callable[[Any], bool] = lambda value: True
     convert: Callable[[Any], Any] | None = None
     names: tuple[str, ...] = ()  # the values, where there is a list of them
+    group: str = ""  # what it is about: its title in the help of commands
 
     def takes(self, value: Any) -> bool:
         """Whether a value has the type and is in range."""
@@ -83,8 +86,9 @@ class Parameter:
         return given
 
     def _error(self, value: Any) -> ParameterError:
-        hint = did_you_mean(value, self.names)
-        return ParameterError(param(self.name), f" is {value!r}; {hint}expected {self.expected}")
+        advice = VALUE_ADVICE.get((self.name, value)) if isinstance(value, str) else None
+        hint = (did_you_mean(value, self.names),) if advice is None else (*advice, "; ")
+        return ParameterError(param(self.name), f" is {value!r}; ", *hint, f"expected {self.expected}")
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,7 @@ def parameter(default: Any, help: str, expected: str, check: Callable[[Any], boo
     return dataclasses.field(default=default, metadata={OWN: about})
 
 
-def integer(default: int, help: str, low: int = 0, high: int | None = None) -> Any:
+def integer(default: int, help: str, low: int = 0, high: int | None = None, *, group: str = "") -> Any:
     """A field of a rule: an integer from `low` to `high`.
 
     Examples
@@ -192,10 +196,11 @@ def integer(default: int, help: str, low: int = 0, high: int | None = None) -> A
     'an integer from 1'
     """
     expected = f"an integer from {low}" + ("" if high is None else f" to {high}")
-    return parameter(default, help, expected, lambda value: low <= value and (high is None or value <= high))
+    check = lambda value: low <= value and (high is None or value <= high)  # noqa: E731
+    return parameter(default, help, expected, check, group=group)
 
 
-def number(default: float, help: str, low: float = 0.0) -> Any:
+def number(default: float, help: str, low: float = 0.0, *, group: str = "") -> Any:
     """A field of a rule: a finite number from `low`.
 
     Examples
@@ -207,10 +212,10 @@ def number(default: float, help: str, low: float = 0.0) -> Any:
     'a number from 0'
     """
     expected = "a number" if low == -np.inf else f"a number from {low:g}"
-    return parameter(default, help, expected, lambda value: low <= value < np.inf and value > -np.inf)
+    return parameter(default, help, expected, lambda value: low <= value < np.inf and value > -np.inf, group=group)
 
 
-def share(default: float, help: str, *, zero: bool = False) -> Any:
+def share(default: float, help: str, *, zero: bool = False, group: str = "") -> Any:
     """A field of a rule: a number up to 1, above 0 or, with `zero`, from 0.
 
     Examples
@@ -223,11 +228,11 @@ def share(default: float, help: str, *, zero: bool = False) -> Any:
     ['a number in (0, 1]', 'a number in [0, 1]']
     """
     if zero:
-        return parameter(default, help, "a number in [0, 1]", lambda value: 0 <= value <= 1)
-    return parameter(default, help, "a number in (0, 1]", lambda value: 0 < value <= 1)
+        return parameter(default, help, "a number in [0, 1]", lambda value: 0 <= value <= 1, group=group)
+    return parameter(default, help, "a number in (0, 1]", lambda value: 0 < value <= 1, group=group)
 
 
-def choice(default: str, help: str, names: tuple[str, ...]) -> Any:
+def choice(default: str, help: str, names: tuple[str, ...], *, group: str = "") -> Any:
     """A field of a rule: one of some names.
 
     Examples
@@ -238,10 +243,11 @@ def choice(default: str, help: str, names: tuple[str, ...]) -> Any:
     >>> parameters_of(Ordered)["order"].expected
     'one of score, input'
     """
-    return parameter(default, help, "one of " + ", ".join(names), lambda value: value in names, names=names)
+    expected = "one of " + ", ".join(names)
+    return parameter(default, help, expected, lambda value: value in names, names=names, group=group)
 
 
-def switch(default: bool, help: str) -> Any:
+def switch(default: bool, help: str, *, group: str = "") -> Any:
     """A field of a rule: true or false.
 
     Examples
@@ -252,68 +258,9 @@ def switch(default: bool, help: str) -> Any:
     >>> parameters_of(Whole)["all_lists"].default
     False
     """
-    return parameter(default, help, "true or false", lambda value: True)
+    return parameter(default, help, "true or false", lambda value: True, group=group)
 
 
-# Other names of parameters, which users of scikit-learn, LightGBM and XGBoost expect.
-ALIASES = {
-    "n_estimators": "trees",
-    "num_boost_round": "trees",
-    "num_iterations": "trees",
-    "num_round": "trees",
-    "num_leaves": "leaves",
-    "max_leaf_nodes": "leaves",
-    "max_leaves": "leaves",
-    "eta": "learning_rate",
-    "lr": "learning_rate",
-    "early_stopping_rounds": "early_stopping",
-    "min_data_in_leaf": "min_docs",
-    "min_child_samples": "min_docs",
-    "min_data_per_group": "min_docs_per_group",
-    "min_samples_leaf": "min_docs",
-    "min_sum_hessian_in_leaf": "min_hessian",
-    "min_child_weight": "min_hessian",
-    "lambda_l2": "l2",
-    "reg_lambda": "l2",
-    "colsample_bytree": "feature_fraction",
-    "bagging_fraction": "row_fraction",
-    "subsample": "row_fraction",
-    "max_bin": "max_bins",
-    "monotone_constraints": "monotone",
-    "label_gain": "gains",
-    "lambdarank_truncation_level": "truncation",
-    "random_state": "seed",
-    "n_jobs": "threads",
-    "num_threads": "threads",
-    "nthread": "threads",
-}
-# What LightGBM, XGBoost and CatBoost call a thing that has another name, or another form, here; for advice.
-NEAREST = {
-    "boosting": "algo",
-    "boosting_type": "algo",
-    "booster": "algo",
-    "categorical_feature": "categorical",
-    "categorical_features": "categorical",
-    "cat_features": "categorical",
-    "eval_at": "metric",
-    "eval_metric": "metric",
-    "eval_set": "valid",
-    "valid_sets": "valid",
-    "evals": "valid",
-    "lambdarank": "ndcg",
-    "lambdarank_norm": "normalize",
-    "lambdarank_normalization": "normalize",
-    "lambdarank_num_pair_per_sample": "truncation",
-    "n_folds": "folds",
-    "n_splits": "folds",
-    "n_trials": "trials",
-    "nfold": "folds",
-    "rank:ndcg": "ndcg",
-    "rank:pairwise": "ndcg",
-    "rank:map": "map",
-    "rank_xendcg": "xendcg",
-    "yetirank": "yetiloss",
-}
 # Functions that take parameters as keyword arguments beside their own arguments; pruning: of strategies.
 TRAINING = ("ranksieve.rankers.train:train", "ranksieve.cluster.training:train")
 PRUNING = ("ranksieve.pruning.prune:prune", "ranksieve.pruning.prune:PruningOptions",
@@ -362,16 +309,15 @@ class Registry(Mapping[str, Any]):
         Help text of the parameter that chooses the rule.
     n_arguments : int
         Of a plain function in the place of a rule; 0: not checked.
+    group : str
+        The group of the parameter that chooses the rule, and of the rules' own.
     """
 
-    def __init__(self, kind: str, signature: str, default: str, help: str, n_arguments: int = 0) -> None:
-        self.kind, self.signature, self.default, self.help, self.n_arguments = (
-            kind,
-            signature,
-            default,
-            help,
-            n_arguments,
-        )
+    def __init__(
+        self, kind: str, signature: str, default: str, help: str, n_arguments: int = 0, group: str = ""
+    ) -> None:
+        self.kind, self.signature, self.default, self.help = kind, signature, default, help
+        self.n_arguments, self.group = n_arguments, group
         self._rules: dict[str, Any] = {}
         self._own: dict[str, Any] = {}  # rules of this package
 
@@ -514,18 +460,19 @@ def fields_of(rule: Any) -> dict[str, Any]:
 
 SELECTIONS = Registry(
     "selection", "a function of a view, or a dataclass with a __call__(view)", AUTO, "Rows that a tree is trained on",
-    1,
+    1, "Selection",
 )  # fmt: skip
 OBJECTIVES = Registry(
     "objective", "a function of (labels, scores, offsets), or a dataclass with a __call__(view)", AUTO,
-    "What the trees fit", 3,
+    "What the trees fit", 3, OBJECTIVE,
 )  # fmt: skip
 STEPS = Registry(
-    "step", "", "shrinkage", "Step size of each tree: a constant shrinkage, or the optimal step for the metric"
-)
+    "step", "", "shrinkage", "Step size of each tree: a constant shrinkage, or the optimal step for the metric",
+    group="Learning rate",
+)  # fmt: skip
 STRATEGIES = Registry(
     "strategy", "a function of (outputs, n, rng), or a dataclass with such a __call__", "quality-loss",
-    "Which trees are removed", 3,
+    "Which trees are removed", 3, PRUNING_GROUP,
 )  # fmt: skip
-RANKERS = Registry("algo", "", "", "Algorithm")  # those that are not one boosted forest
+RANKERS = Registry("algo", "", "", "Algorithm", group="Other algorithms")  # those that are not one boosted forest
 SLOTS = (SELECTIONS, OBJECTIVES, STEPS, STRATEGIES)  # rules that a parameter of their kind chooses

@@ -224,3 +224,20 @@ def test_describe_does_not_offer_unique_texts_as_categories(run, tmp_path):
     for given in (["--ignore", "title,brand, short"], ["--ignore", "title", "--categorical", "brand, short"]):
         wrong = run("pack", tmp_path / "wine.csv", "--out", tmp_path / "wine.parquet", *given)
         assert wrong.code == 2 and "write ? for the comma in a name" in wrong.output, wrong.output
+
+
+def test_models_report_the_missing_feature_and_unknown_columns_to_ignore(run, tmp_path):
+    rows = [f"{n % 3 == 0:d},{n // 8},{n % 5},{n % 7},text {n}" for n in range(80)]
+    (tmp_path / "train.csv").write_text("\n".join(["label,qid,bm25,age,title", *rows]))
+    (tmp_path / "lacks.csv").write_text((tmp_path / "train.csv").read_text().replace("age", "other", 1))
+    model = tmp_path / "model.txt"
+    trained = run("train", tmp_path / "train.csv", "--ignore", "title", "--out", model, *QUICK)
+    assert trained.code == 0, trained.output
+    for words in (("predict", "--out", tmp_path / "scores"), ("evaluate",), ("explain",)):
+        command, *options = words
+        outcome = run(command, model, tmp_path / "train.csv", "--ignore", "titel", *options)
+        assert outcome.code == 2 and "no column is named 'titel', which is to be ignored; did you mean 'title'?" in (
+            outcome.output
+        )
+        outcome = run(command, model, tmp_path / "lacks.csv", *options)
+        assert outcome.code == 2 and "lacks 1 of the 2 features of the training data (age)" in outcome.output

@@ -33,7 +33,10 @@ def test_two_documents_are_compared(files, run, model):
     outcome = run("explain", model, files / "test.txt", "--query", 302, "--above", 2, "--below", 5, "--top", 2)
     assert outcome.code == 0, outcome.output
     found = rs.explain(rs.load(model), rs.read(files / "test.txt"), 302)
-    assert f"difference  {found.scores[1] - found.scores[4]:+.4f}" in outcome.output
+    second, fifth = found.order[[1, 4]]
+    assert f"difference  {found.scores[second] - found.scores[fifth]:+.4f}" in outcome.output
+    for rank, number in ((2, second), (5, fifth)):
+        assert f"rank {rank}      {found.documents[number]}, " in outcome.output
     assert f"{found.why(2, 5)[0].difference:+.4f}" in outcome.output
     assert "the other 3" in outcome.output
     best, worst = (found.documents[found.order[place]] for place in (0, -1))
@@ -78,7 +81,7 @@ def test_what_does_not_fit_is_refused(files, run, model):
         (("--query", 301, "--above", 1), "give both"),
         (("--above", 1, "--below", 2), "need --query"),
         (("--query", 77), "no query has the id '77'"),
-        (("--query", 301, "--above", 1, "--below", "zz"), "row among the query's rows in the file, from 1 to 12"),
+        (("--query", 301, "--above", 1, "--below", "zz"), "or a rank, from 1 to 12"),
         (("--query", 301, "--drop", "zz"), "no feature 'zz'"),
         (("--query", 301, "--metric", "nonsense"), "unknown metric"),
     ]:

@@ -165,3 +165,17 @@ def test_fields_of_a_dataclass_are_options_in_its_place() -> None:
     draw(name="a", width=2, height=4, scale=0.5)
     assert seen == [("a", Sizes(width=2, height=4), 0.5)]
     assert draw.__doc__ == "Draw."
+
+
+@pytest.mark.parametrize("command", ["train", "tune", "cv"])
+def test_help_shows_the_groups_of_parameters(run, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "100")
+    panels: dict[str, list[str]] = {}
+    for line in run(command, "--help").output.splitlines():
+        if line.endswith(":") and not line.startswith(" "):
+            flags = panels.setdefault(line[:-1], [])
+        elif found := re.match(r"  (?:-\w, )?(--[\w-]+)", line):
+            flags.append(found[1])
+    assert max(map(len, panels.values())) <= 12, panels
+    for item in table().values():
+        assert flag(item.name) in panels[item.group]

@@ -218,6 +218,17 @@ def test_from_features_to_a_reranked_run(corpus, index, run, tmp_path):
     assert "queries without judgements, left out: 1; judged queries not in the run, counted as 0: 1" in run(
         "evaluate", "--run", partly, "--qrels", qrels
     ).output.replace("\n", " ")
+    skipped = run("evaluate", "--run", partly, "--qrels", qrels, "--missing-queries", "skip").output
+    assert "judged queries not in the run, left out: 1" in skipped and "1 of 2 queries counted" in skipped
+    refused = run("evaluate", model, data, "--missing-queries", "skip")
+    assert refused.code == 2 and "--missing-queries is for --run" in refused.output
+    refused = run("rerank", index, queries, model, "--out", second)
+    assert refused.code == 2 and f"{model}: is a model, and {queries} is none; they are exchanged" in refused.output
+    described = run("describe", queries).output
+    assert "queries          4, not data to train on" in described
+    assert "ranksieve retrieve, features and rerank" in described
+    converted = run("convert", model, "--format", "elasticsearch", "--missing", "zero", "--out", tmp_path / "e.json")
+    assert converted.code == 0 and "that Elasticsearch and OpenSearch cannot compute (" in converted.output
     for flags in (("--ties", "order"), ("--weighted",), ("--missing", "nan")):
         refused = run("evaluate", "--run", first, "--qrels", qrels, *flags)
         assert refused.code == 2 and f"{flags[0]} is for models on data" in refused.output

@@ -87,7 +87,7 @@ def test_train_prints_the_model_file_and_its_metric(files, run, tmp_path):
     ):
         assert text in shown
     assert shown.count("conventions") == 1
-    assert "first stage" not in shown
+    assert "first stage not compared: the data does not say which feature is its score; data of 'ranksieve" in shown
 
 
 def test_train_and_evaluate_show_the_first_stage_that_the_data_notes(run, tmp_path):

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -121,3 +122,23 @@ def test_standard_input_that_is_closed(monkeypatch):
 def test_categorical_takes_names(wrong):
     with pytest.raises(ParameterError, match=r"categorical is .*; expected names of columns, such as 'brand,genre'"):
         DataFile("train.csv", categorical=wrong)
+
+
+@pytest.mark.parametrize("wanted", [(), ("bm25",)])
+def test_a_column_to_ignore_that_does_not_exist_is_refused(table, wanted):
+    columns = {"label": "Relevance", "qid": "query_id"}
+    assert open_data(DataFile(table, **columns, ignore="w"), wanted=wanted).feature_names == ("bm25",)
+    with pytest.raises(DataError, match="no column is named 'bm2', which is to be ignored; did you mean 'bm25'"):
+        open_data(DataFile(table, **columns, ignore="w,bm2"), wanted=wanted)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("ignore", [None, "title"])
+def test_a_missing_feature_is_reported_beside_a_column_of_text(tmp_path, ending, ignore):
+    path = tmp_path / f"data.{ending}"
+    frame = pd.DataFrame({"label": [1, 0], "qid": [1, 1], "bm25": [2.5, 1.5], "title": ["a car", "wine"]})
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    with pytest.raises(
+        DataError, match=r"lacks 1 of the 2 features of the training data \(age\); the columns are bm25"
+    ):
+        open_data(DataFile(path, ignore=ignore), wanted=("bm25", "age"))

@@ -40,7 +40,7 @@ def test_an_explanation_is_of_the_given_query(data, model, query):
 def test_differences_add_up_to_the_distance_of_the_scores(data, model):
     found = rs.explain(model, data, 53)
     first, last = found.order[0], found.order[-1]
-    differences = found.why(found.documents[first], last + 1)
+    differences = found.why(found.documents[first], len(found.order))
     total = sum(item.difference for item in differences)
     assert total == pytest.approx(found.scores[first] - found.scores[last], abs=1e-12)
     sizes = [abs(item.difference) for item in differences]

@@ -116,7 +116,7 @@ def test_numbers_of_another_data_set_are_translated_everywhere(model, tmp_path):
     found = explain(model, other, 9)
     np.testing.assert_array_equal(found.scores, expected[60:])
     brands = frame["brand"][60:].tolist()
-    (above, below), (difference, *_) = found.order[[0, -1]], found.why(found.order[0] + 1, found.order[-1] + 1)
+    (above, below), (difference, *_) = found.order[[0, -1]], found.why(1, len(found.order))
     assert (difference.feature, difference.value_above) == ("brand", brands[above])
     assert str(difference).endswith(f"({brands[above]} against {brands[below]})")
     without = model.predict(frame.assign(brand=None))[60:]

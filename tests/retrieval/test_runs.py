@@ -9,6 +9,7 @@ import pytest
 
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.retrieval.queries import is_queries
 from ranksieve.retrieval.run_evaluation import evaluate_run
 from ranksieve.retrieval.runs import Run, read_judgements, read_run, write_run
 
@@ -207,3 +208,37 @@ def test_ids_that_a_run_file_cannot_hold_are_refused(tmp_path, query, doc):
 def test_negative_grades_are_zero(tmp_path):
     (tmp_path / "qrels").write_text("1 0 a -2\n1 0 b 1\n")
     assert read_judgements(tmp_path / "qrels") == {"1": {"a": 0.0, "b": 1.0}}
+
+
+def test_judged_queries_that_a_run_does_not_have_count_as_0_or_are_left_out():
+    run = Run.from_rows([("q", "a", 1.0), ("z", "a", 1.0)])
+    judgements = {"p": {"a": 1.0}, "q": {"a": 1.0}, "r": {"a": 1.0}}
+    found = evaluate_run({"r": run}, judgements, ["mrr", "nDCG@10"])
+    assert found.mean() == pytest.approx(1 / 3) and found.per_query().tolist() == [0, 1, 0]
+    assert found.conventions[-1] == (
+        "r: queries without judgements, left out: 1; judged queries not in the run, counted as 0: 2"
+    )
+    found = evaluate_run({"r": run}, judgements, ["mrr", "nDCG@10"], missing_queries="skip")
+    for metric in ("mrr", "nDCG@10"):
+        np.testing.assert_array_equal(found.per_query(metric=metric), [np.nan, 1, np.nan])
+    assert found.mean() == 1 and "1 of 3 queries counted" in found.conventions[0]
+    assert found.conventions[-1].endswith("judged queries not in the run, left out: 2")
+    whole = Run.from_rows([(id, "a", 1.0) for id in judgements])
+    assert evaluate_run({"r": whole}, judgements, "mrr").conventions[-1].startswith("runs: ")
+    with pytest.raises(ParameterError, match="missing_queries is 1; expected 0 or 'skip'"):
+        evaluate_run({"r": run}, judgements, missing_queries=1)
+
+
+def test_files_of_queries_are_told_from_other_text(tmp_path):
+    texts = {
+        "1\tred wine\n2\t2024\n3\twhite car\n": True,
+        "qid\tquery\nq1\tred wine\n": True,
+        "qid\tbm25\nq1\t2.5\n": False,
+        "label\tqid\tbm25\n1\tq1\t2.5\n": False,
+        "2 qid:1 1:0.5\n": False,
+        "1 0 d0 2\n": False,
+        "": False,
+    }
+    for text, expected in texts.items():
+        (tmp_path / "file").write_text(text)
+        assert is_queries(tmp_path / "file") is expected, text

@@ -40,7 +40,7 @@ GROUP = typer.Typer(cls=CommandGroup, add_completion=False, no_args_is_help=True
 
 @GROUP.callback()
 def clicks() -> None:
-    """Fit click models, estimate propensities, make training data, simulate, and compare rankings, all from clicks."""
+    """Use logs of clicks: fit click models, estimate propensities, make training data, compare rankings."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ranksieve.errors import ParameterError, did_you_mean
+from ranksieve.errors import ParameterError, did_you_mean, joined_parts
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # typer brings its own click, or uses the installed one
 WORDS = "ranksieve.words"  # where a command leaves the words it was called with
@@ -72,8 +72,12 @@ class Command(WholeWords, TyperCommand):
         required = [f"{spelled(param)} {metavar(self, param)}" for param in options]
         return [*(spelled(one) if one.required else f"[{spelled(one)}]" for one in arguments), *required, "[OPTIONS]"]
 
+    def panel_titles(self) -> list[str]:
+        """The panels that come first in its help, in their order."""
+        return ["Arguments", "Options"]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        panels: dict[str, list[tuple[str, str]]] = {title: [] for title in self.panel_titles()}
         for param in self.get_params(ctx):
             usual = "Arguments" if param.param_type_name == "argument" else "Options"
             panel = getattr(param, "rich_help_panel", None) or usual
@@ -201,12 +205,14 @@ def usage_message(error: Any) -> str:
         known = [
             name for option in context.command.get_params(context) for name in (*option.opts, *option.secondary_opts)
         ]
+        from ranksieve.other_names import ADVICE, ALIASES, NEAREST
         from ranksieve.parameter_table import flag
-        from ranksieve.rules import ALIASES, NEAREST
 
         if error.option_name == "--data" and data_option:
             return f"unknown option --data; give the data as {data_option} FILE; {advice}"
         name = error.option_name.lstrip("-").replace("-", "_")
+        if name in ADVICE and "--algo" in known:
+            return f"unknown option {error.option_name}; {joined_parts(ADVICE[name], flags=True)}; {advice}"
         usual = (ALIASES | NEAREST).get(name)
         near = [flag(one) for one in (usual, *OTHER_OPTIONS.get(name, ())) if one]
         wanted = next((one for one in near if one in known), error.option_name)

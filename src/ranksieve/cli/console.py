@@ -16,6 +16,8 @@ from rich.text import Text
 
 from ranksieve.errors import DataError, RanksieveWarning
 
+LOGGERS = ("ranksieve.retrieval", "ranksieve.models")  # whose messages are shown as notes
+
 
 def output() -> Console:
     """Standard output. Lines are not wrapped unless it is a terminal; made at each call, so that redirections count."""
@@ -60,21 +62,23 @@ def exit_if_interrupted(phase: str | None) -> None:
 
 @contextlib.contextmanager
 def shown_warnings() -> Iterator[None]:
-    """Show warnings, and what was logged on the data of a search, as yellow lines on standard error."""
+    """Show warnings, and what `LOGGERS` log, as yellow lines on standard error."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = message.for_command_line() if isinstance(message, RanksieveWarning) else message
         show_remark(f"warning: {text}")
 
-    logger, notes = logging.getLogger("ranksieve.retrieval"), NoteHandler()
-    logger.addHandler(notes)
+    loggers, notes = [logging.getLogger(name) for name in LOGGERS], NoteHandler()
+    for logger in loggers:
+        logger.addHandler(notes)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
             warnings.showwarning = show
             yield
     finally:
-        logger.removeHandler(notes)
+        for logger in loggers:
+            logger.removeHandler(notes)
 
 
 class NoteHandler(logging.Handler):

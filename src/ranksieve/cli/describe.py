@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ranksieve.data.blocks import Source
     from ranksieve.data.column_roles import ColumnRoles
 
-KINDS = "data file, model file, index folder, log of clicks, TREC run, or judgements (TREC qrels)"
+KINDS = "data file, model file, index folder, log of clicks, TREC run, judgements (TREC qrels), or queries"
 MOST_FEATURES = 10  # columns that are named
 FREQUENT = 3  # categories of a feature that are named
 
@@ -46,12 +46,13 @@ class DescribeArguments:
 @reads_data("file", "data")
 @takes_options
 def describe(given: DescribeArguments) -> None:
-    """Describe a data file, a model file, an index, a log of clicks, a run or judgements."""
+    """Describe a data file, a model file, an index, a log of clicks, a run, judgements or queries."""
     from ranksieve.clicks.reading import is_log
     from ranksieve.data.column_roles import find_roles
     from ranksieve.data.data_file import DataFile
     from ranksieve.data.read import is_json_lines, open_data
     from ranksieve.models.load import load
+    from ranksieve.retrieval.queries import is_queries
     from ranksieve.retrieval.runs import is_qrels, is_run
 
     file, path = given.file, os.fspath(given.file)
@@ -74,6 +75,8 @@ def describe(given: DescribeArguments) -> None:
         _describe_run(path)
     elif is_qrels(path):
         _describe_judgements(path)
+    elif is_queries(path):
+        _describe_queries(path)
     elif (roles := find_roles(DataFile(file))) is not None and not roles.is_readable:
         _describe_columns(roles)
     else:
@@ -157,6 +160,20 @@ def _describe_judgements(path: str) -> None:
         ("grades", ", ".join(f"{grade:g}: {n:,} ({n / len(grades):.2%})" for grade, n in counts)),
     ]
     show_facts(facts)
+
+
+def _describe_queries(path: str) -> None:
+    from ranksieve.retrieval.queries import read_queries
+
+    queries = read_queries(path)
+    sizes = [len(text.split()) for text in queries.values()]
+    show_facts(
+        [
+            ("queries", f"{len(queries):,}, not data to train on"),
+            ("words per query", f"{min(sizes):,} to {max(sizes):,}, mean {np.mean(sizes):,.1f}"),
+            ("used by", "ranksieve retrieve, features and rerank, with an index of documents"),
+        ]
+    )
 
 
 def _describe_log(path: str, events: Path | None) -> None:

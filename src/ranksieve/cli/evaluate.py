@@ -65,6 +65,10 @@ class EvaluateArguments:
         None, "Gain of each label, beginning with label 0, as in 0,1,3,7.", metavar="GAINS",
         show_default="2^label - 1",
     )  # fmt: skip
+    missing_queries: str | None = option(
+        None, "With --run, judged queries that a run does not have: count them as 0, as 'trec_eval -c' does, or skip "
+        "them, as trec_eval does without -c.", metavar="0|skip", show_default="0",
+    )  # fmt: skip
     weighted: bool = option(False, "Weight each query by the mean weight of its documents.", "--weighted")
     threads: Threads = 0
     missing: MissingAsTrained = None
@@ -75,7 +79,7 @@ class EvaluateArguments:
 def evaluate(given: EvaluateArguments) -> None:
     """Evaluate models on labelled data, or runs on judgements, and test each against the first.
 
-    Where the data notes the first stage's score, as that of 'ranksieve features' does, the first stage is the last row.
+    For data of 'ranksieve features', the last row of the table is the first stage.
     """
     files, runs, per_query = given.files or [], given.run or [], given.per_query
     if per_query is not None:
@@ -87,11 +91,13 @@ def evaluate(given: EvaluateArguments) -> None:
     for flag in ("ties", "weighted", "missing"):
         if runs and getattr(given, flag) not in (None, False):
             raise ParameterError(f"--{flag} is for models on data, not for --run; leave it out")
+    if given.missing_queries is not None and not runs:
+        raise ParameterError("--missing-queries is for --run, not for models on data; leave it out")
     from ranksieve.evaluation.evaluate import evaluate as measure
 
     wanted = _metrics(given)
     if given.qrels is not None:
-        result = _measure_runs(names, given.qrels, wanted)
+        result = _measure_runs(names, given.qrels, wanted, given.missing_queries)
     else:
         scored, sizes = _score_models(names, files[-1], given.missing, given.threads or None)
         systems = scored.with_first_stage()
@@ -138,22 +144,14 @@ def _score_models(
     return scored, {name: model.size for name, model in loaded.items()}
 
 
-def _measure_runs(names: list[str], qrels: Path, wanted: list[Metric]) -> Evaluation:
-    from ranksieve.retrieval.run_evaluation import UNRETRIEVED, evaluate_run
+def _measure_runs(names: list[str], qrels: Path, wanted: list[Metric], missing_queries: str | None) -> Evaluation:
+    from ranksieve.retrieval.run_evaluation import evaluate_run
     from ranksieve.retrieval.runs import read_judgements, read_run
 
-    runs, judgements = {name: read_run(name) for name in names}, read_judgements(qrels)
-    result = evaluate_run(runs, judgements, wanted)
+    runs = {name: read_run(name) for name in names}
+    way = 0 if missing_queries in (None, "0") else missing_queries
+    result = evaluate_run(runs, read_judgements(qrels), wanted, missing_queries=way)
     _show(result, {name: counted(document=len(run)) for name, run in runs.items()})
-    show_line(f"runs: {UNRETRIEVED}")
-    for name, found in runs.items():
-        unjudged = sum(id not in judgements for id in found.query_ids)
-        missing = sum(id not in set(found.query_ids) for id in judgements)
-        if unjudged or missing:
-            show_line(
-                f"{name}: queries without judgements, left out: {unjudged:,}; judged queries not in the run, "
-                f"counted as 0: {missing:,}"
-            )
     return result
 
 
@@ -189,7 +187,7 @@ class CrossValidationArguments:
     ] = None
     jobs: int = option(
         0,
-        "Folds to train at the same time, in processes that share --threads and --memory; 0: as many as cores and free "
+        "Number of folds to train at the same time. They share --threads and --memory. 0: as many as cores and free "
         "memory allow.", min=0,
     )  # fmt: skip
     per_query: PerQuery = None
@@ -199,7 +197,7 @@ class CrossValidationArguments:
 
 
 @reads_data("data")
-@with_params({"Training parameters": table})
+@with_params({"": table})
 @takes_options
 def cv(context: typer.Context, given: CrossValidationArguments) -> None:
     """Cross-validate by query: train a model per fold and measure it on the queries it has not seen.

@@ -34,9 +34,9 @@ class ExplainArguments:
         metavar="ID",
     )  # fmt: skip
     above: str | None = option(
-        None, "Document to compare with --below: its id, or its row within the query, from 1.", metavar="DOCUMENT"
+        None, "Document to compare with --below: its id, or its rank, from 1.", metavar="DOCUMENT"
     )
-    below: str | None = option(None, "Document that --above is compared with.", metavar="DOCUMENT")
+    below: str | None = option(None, "Document that --above is compared with: its id, or its rank.", metavar="DOCUMENT")
     drop: list[str] | None = option(None, "Show the ranking without this feature.", metavar="FEATURE")
     by: str = option(
         "contribution",

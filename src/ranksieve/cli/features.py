@@ -55,7 +55,7 @@ class FeatureArguments:
 
 @takes_options
 def features(given: FeatureArguments, search: SearchOptions, first_stage: StageOptions) -> None:
-    """Compute features of candidates, with labels from judgements: training data for the second stage.
+    """Make training data for the second stage: features of candidates, and labels from judgements.
 
     'ranksieve feature-log' reads features that Elasticsearch, OpenSearch or Solr has logged.
     """

@@ -86,8 +86,8 @@ class ConvertArguments:
     )  # fmt: skip
     missing: str = option(
         "nan",
-        "Missing values in the documents that the converted model will score. nan: each split decides, which RankLib "
-        "and QuickRank cannot express; zero: they count as 0; never: there are none.", metavar="nan|zero|never",
+        "How the converted model treats missing values. nan: each split has a default direction, which RankLib and "
+        "QuickRank cannot express; zero: as 0; never: there are none.", metavar="nan|zero|never",
     )  # fmt: skip
     nearest: bool = option(
         False, "Solr only: replace a threshold that Solr cannot represent by the nearest one below.", "--nearest"
@@ -99,8 +99,8 @@ class ConvertArguments:
 def convert(given: ConvertArguments) -> None:
     """Convert a model file to another format.
 
-    For float32 documents the converted model takes the same leaf in every tree, ties and missing values included. A
-    model that the format cannot express is refused, never approximated. For Vespa the rank profile is printed, too.
+    On float32 features, the converted model takes the same leaf of every tree, also at thresholds and for missing
+    values. A model that the format cannot express is refused. For Vespa, the rank profile is printed.
     """
     model, out = given.model, given.out
     check_writable(out, model)

@@ -34,11 +34,12 @@ OPTIONS = "ranksieve.options"  # where a command leaves the options of its param
 VALUES = "ranksieve.params"  # where a command leaves the values of its parameters
 RUN_OPTIONS = ("missing", "categorical")  # options of the command itself that the TOML file may set too
 
-Groups = Mapping[str, Callable[[], Mapping[str, Parameter]]]  # titles, and functions that return parameters
+# Titles, and functions that return parameters; with the title "", the titles are the groups of the parameters.
+Groups = Mapping[str, Callable[[], Mapping[str, Parameter]]]
 
 
 class ParamsCommand(Command):
-    """A command with one option per parameter of some groups, which have a title each.
+    """A command with one option per parameter of some groups, which have a title each, or many by `Parameter.group`.
 
     The options are made when the command is first used, since the tables of parameters import the code of the rules.
     """
@@ -50,9 +51,16 @@ class ParamsCommand(Command):
         return {name: one for parameters in self._panels().values() for name, one in parameters.items()}
 
     def _panels(self) -> dict[str, Mapping[str, Parameter]]:
-        panels = {title: parameters() for title, parameters in self.groups.items()}
-        first = next(iter(panels))
-        return {**panels, first: {**panels[first], **self._own}}
+        panels: dict[str, dict[str, Parameter]] = {}
+        own = self._own
+        for title, parameters in self.groups.items():
+            for name, one in {**parameters(), **own}.items():
+                panels.setdefault(title or one.group, {})[name] = one
+            own = MappingProxyType({})  # these are in the first group
+        return dict(panels)
+
+    def panel_titles(self) -> list[str]:
+        return [*super().panel_titles(), *self._panels()]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         self._own = _own_parameters(args)

@@ -23,6 +23,7 @@ from ranksieve.cli.corpus_options import (
     own_features,
 )
 from ranksieve.cli.shared_options import ModelArgument, OutRun, metric_option, read_weights
+from ranksieve.errors import ModelError
 from ranksieve.text_formats import counted, duration
 
 
@@ -149,12 +150,16 @@ def rerank(given: RerankArguments, search: SearchOptions, first_stage: StageOpti
     check_writable(given.out, given.model_file, given.queries, given.run)
     from ranksieve.cli.compiling import counting_kernels
     from ranksieve.progress import ProgressDisplay
-    from ranksieve.retrieval.pipeline import Pipeline
+    from ranksieve.retrieval.pipeline import Pipeline, check_order
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_run, write_run
 
     own, threads = own_features(given.own), search.threads or None
-    pipeline = Pipeline(given.index, given.model_file, stage=stage, depth=given.depth, extra=own, threads=threads)
+    try:
+        pipeline = Pipeline(given.index, given.model_file, stage=stage, depth=given.depth, extra=own, threads=threads)
+    except ModelError:
+        check_order(given.model_file, given.queries)
+        raise
     texts, candidates = read_queries(given.queries), None if given.run is None else read_run(given.run)
     vectors = search.query_vectors(texts)
     start = time.perf_counter()

@@ -84,7 +84,7 @@ class LimitOptions:
 
 @takes_options
 def serve(given: ServeArguments, access: AccessOptions, limits: LimitOptions) -> None:
-    """Serve a search page and a JSON service on an index, or models alone: POST /rerank with feature vectors."""
+    """Serve a search page and a JSON API on an index; or, without an index, models for feature vectors."""
     _check_extra()
     from ranksieve.serve.settings import Limits, Settings
 

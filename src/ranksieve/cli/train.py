@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ranksieve.forest.model import Model
     from ranksieve.params import Params
 
+CHECKPOINTS, CLUSTER = "Checkpoints", "Cluster"  # panels of the help
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainArguments:
@@ -32,20 +34,32 @@ class TrainArguments:
 
     data: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training data: one file, or several parts.")]
     out: OutModel
-    valid: list[Path] | None = option(None, "Validation data for early stopping, or a part of it.")
+    valid: list[Path] | None = option(None, "Validation data for early stopping: one file, or several parts.")
     test: TestData = None
     init: str | None = option(
-        None, "Model file or feature to start from. The new model contains it.", metavar="MODEL|FEATURE"
+        None,
+        "Model file or feature whose scores training starts from. The new model contains it.",
+        metavar="MODEL|FEATURE",
     )
     params: ParamsFile = None
     missing: Missing = "zero"
-    checkpoint: Path | None = option(None, "Folder for checkpoints.", metavar="DIR")
-    checkpoint_every: int = option(50, "Trees between two checkpoints.", min=1)
-    checkpoint_minutes: float = option(5.0, "Minutes between two checkpoints, if that is sooner.", min=0)
-    resume: bool = option(False, "Continue from the checkpoint, if there is one.", "--resume")
-    cluster: str | None = option(None, "Train on the Dask cluster with this scheduler address.", metavar="ADDRESS")
-    local_workers: int = option(0, "Train in this many worker processes on this machine.", min=0, metavar="N")
-    no_copies: bool = option(False, "On a cluster: store no copies of the bins on the workers' disks.", "--no-copies")
+    checkpoint: Path | None = option(None, "Folder for checkpoints.", metavar="DIR", rich_help_panel=CHECKPOINTS)
+    checkpoint_every: int = option(50, "Trees between two checkpoints.", min=1, rich_help_panel=CHECKPOINTS)
+    checkpoint_minutes: float = option(
+        5.0, "Minutes between two checkpoints, if that is sooner.", min=0, rich_help_panel=CHECKPOINTS
+    )
+    resume: bool = option(
+        False, "Continue from the checkpoint, if there is one.", "--resume", rich_help_panel=CHECKPOINTS
+    )
+    cluster: str | None = option(
+        None, "Train on the Dask cluster with this scheduler address.", metavar="ADDRESS", rich_help_panel=CLUSTER
+    )
+    local_workers: int = option(
+        0, "Train in this many worker processes on this machine.", min=0, metavar="N", rich_help_panel=CLUSTER
+    )
+    no_copies: bool = option(
+        False, "Store no copies of the bins on the workers' disks.", "--no-copies", rich_help_panel=CLUSTER
+    )
     quiet: Quiet = False
 
     @property
@@ -59,7 +73,7 @@ class TrainArguments:
 
 
 @reads_data("data", "valid", "test")
-@with_params({"Training parameters": table})
+@with_params({"": table})
 @takes_options
 def train(context: typer.Context, given: TrainArguments) -> None:
     """Train a model and report its quality.

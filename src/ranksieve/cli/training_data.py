@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 CONVENTIONS = "conventions"  # the last line of a summary
 MOST_COLUMNS = 12  # that are named
 USELESS = "the metric on {} says nothing about new queries"
-NO_FIRST_STAGE = "not compared: its score is not among the features of the model"
 CHOSEN = "the model is chosen on it, so that the metric on it is too high"
 
 
@@ -105,9 +104,9 @@ class TrainingData:
             self._compare("test", self._test, scored.lists)
             result = evaluate(scored.with_first_stage(), scored.lists, metric)
             facts = [("test", f"{metric} {result.mean():.4f}{self.leakage('test')}")]
-            if scored.lacks_first_stage:
-                facts.append((FIRST_STAGE, NO_FIRST_STAGE))
-            elif scored.first_stage is not None and not np.isnan(result.mean()):
+            if scored.why_no_first_stage is not None:
+                facts.append((FIRST_STAGE, f"not compared: {scored.why_no_first_stage}"))
+            elif not np.isnan(result.mean()):
                 facts.append((FIRST_STAGE, f"{metric} {result.mean(FIRST_STAGE):.4f}"))
                 facts.append(("difference", str(result.compare("the model", FIRST_STAGE))))
             show_facts([*facts, (CONVENTIONS, result.conventions[0])], len(CONVENTIONS))

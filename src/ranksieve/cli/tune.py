@@ -49,7 +49,7 @@ class TuneArguments:
 
 
 @reads_data("data", "valid", "test")
-@with_params({"Parameters of all trials": table})
+@with_params({"": table})
 @takes_options
 def tune(context: typer.Context, given: TuneArguments) -> None:
     """Search for the training parameters that are best on validation data, and save the best model.

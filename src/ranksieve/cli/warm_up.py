@@ -28,7 +28,7 @@ def warm_up(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Compile the kernels of common tasks ahead and keep them on disk, for example when an image is built.
+    """Compile kernels ahead of their first use and keep them on disk, for example in a container image.
 
     Kernels are kept in NUMBA_CACHE_DIR if that is set, else beside the package. Kernels that are there are not compiled
     again. They are compiled for the processor of this machine.

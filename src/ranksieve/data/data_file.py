@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve.data.categories import Categorical, categorical_text, comma_hint
-from ranksieve.data.features import order_by_number
-from ranksieve.errors import DataError, param
+from ranksieve.data.features import check_all_given, order_by_number
+from ranksieve.errors import DataError, did_you_mean, param
 from ranksieve.text_formats import some_of
 
 USUAL = {
@@ -171,20 +171,21 @@ class ReadOptions:
 
     def find_features(self, names: Sequence[str], found: dict[str, str], place: str) -> tuple[str, ...]:
         """The columns of a table that are features; `found` are the others."""
-        if self.wanted and set(self.wanted) <= set(names):
-            return tuple(self.wanted)
-        ignored = {part.strip() for part in self.ignore.split(",") if part.strip()}
+        ignored = [part.strip() for part in self.ignore.split(",") if part.strip()]
         for part in ignored:
             if not any(fnmatchcase(name, part) for name in names):
                 raise DataError(
-                    f"{place}: no column is named {part!r}, which is to be ignored; it has: {some_of(names)}"
-                    f"{comma_hint(names)}"
+                    f"{place}: no column is named {part!r}, which is to be ignored; {did_you_mean(part, names)}it has: "
+                    f"{some_of(names)}{comma_hint(names)}"
                 )
+        if self.wanted and set(self.wanted) <= set(names):
+            return tuple(self.wanted)
         reserved = (name for usual in self._roles.values() for name in usual)
         others = {*found.values(), *reserved}  # a second column `label` would leak the target
         features = tuple(
             name for name in names if name not in others and not any(fnmatchcase(name, part) for part in ignored)
         )
+        check_all_given(features, self.wanted, place)  # before columns that hold text are refused
         by_number = order_by_number(features, self.wanted)
         return features if by_number is None else tuple(features[number] for number in by_number)
 

@@ -169,6 +169,17 @@ def infinite_feature(source: str, name: str, row: int) -> DataError:
     )
 
 
+def check_all_given(given: Sequence[str], expected: Sequence[str], source: str) -> None:
+    """Raise `DataError` where features of the training data are missing and both have names."""
+    lacking = [name for name in expected if name not in given]
+    if lacking and not _is_unnamed(tuple(given)) and not _is_unnamed(tuple(expected)):
+        near = did_you_mean(lacking[0], [name for name in given if name not in expected])
+        raise DataError(
+            f"{source}: lacks {len(lacking):,} of the {counted(feature=len(expected))} of the training data "
+            f"({some_of(lacking, 3)}); the columns are {some_of(given)}; {near}give the features of the training data"
+        )
+
+
 def check_feature_names(given: Sequence[str], expected: Sequence[str], source: str) -> None:
     """Raise `DataError` unless the features are those of the training data in the same order.
 
@@ -178,13 +189,9 @@ def check_feature_names(given: Sequence[str], expected: Sequence[str], source: s
     lacking = [name for name in expected if name not in given]
     missing = f"; {lacking[0]!r} is missing" if lacking else ""
     if len(given) != len(expected):
+        check_all_given(given, expected, source)
         named = "" if _is_unnamed(given) else f" ({some_of(given)})"
         found = f"{counted(feature=len(given))}{named}; expected {len(expected)}, as in training{missing}"
-        if lacking and named and not _is_unnamed(expected):  # some columns may hold labels or ids: these do not count
-            found = (
-                f"lacks {len(lacking):,} of the {counted(feature=len(expected))} of the training data "
-                f"({some_of(lacking, 3)}); the columns are {some_of(given)}"
-            )
         raise DataError(f"{source}: {found}; give the features of the training data")
     if same_features(given, expected):
         if _is_unnamed(expected) and not _is_unnamed(given) and numbers_of(given) is None:

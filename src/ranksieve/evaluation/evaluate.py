@@ -62,6 +62,7 @@ class Evaluation:
     metrics: tuple[Metric, ...]
     query_weights: np.ndarray | None = None  # weights of the means
     ties: str | None = None  # how equal scores were ranked, in words, where it differs from the metrics' `ties`
+    notes: tuple[str, ...] = ()  # more conventions, a sentence each
 
     def per_query(self, name: str | None = None, metric: str | Metric | None = None) -> np.ndarray:
         """One number per query; NaN where the query is left out."""
@@ -116,7 +117,7 @@ class Evaluation:
 
     @property
     def conventions(self) -> list[str]:
-        """The conventions of the numbers: a sentence per metric and, of several systems, one on the p-values."""
+        """The conventions of the numbers: a sentence per metric, of several systems one on the p-values, and notes."""
         weighted = "" if self.query_weights is None else ", by their weights"
         counts = [int((~np.isnan(self.per_query(metric=metric))).sum()) for metric in self.metrics]
         first, *others = self.values
@@ -126,6 +127,7 @@ class Evaluation:
                 for metric, count in zip(self.metrics, counts, strict=True)
             ),
             *([f"p-values: two-sided randomization test against {first}"] if others else []),
+            *self.notes,
         ]
 
     def _p_value(self, name: str, first: str, metric: str | Metric) -> float:

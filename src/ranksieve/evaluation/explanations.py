@@ -94,22 +94,22 @@ class Explanation:
         return np.argsort(-self.scores, kind="stable")
 
     def document(self, name: str | int) -> int:
-        """The number of a document, from 0. `name` is its id, or its row in the query from 1 if no id is that text."""
+        """The number of a document, from 0. `name` is its id, or its rank, from 1, if no id is that text."""
         text = str(name)
         if text in self.documents:
             return self.documents.index(text)
-        place = text.removeprefix("document ")
-        if place.isascii() and place.isdigit() and 1 <= int(place) <= len(self.documents):
-            return int(place) - 1
+        if text.isascii() and text.isdigit() and 1 <= int(text) <= len(self.documents):
+            return int(self.order[int(text) - 1])
         raise DataError(
-            f"query {self.query_id} has no document {text!r}; give an id ({', '.join(self.documents[:3])}, …) or its "
-            f"row among the query's rows in the file, from 1 to {len(self.documents)}"
+            f"query {self.query_id} has no document {text!r}; give an id ({', '.join(self.documents[:3])}, …) or a "
+            f"rank, from 1 to {len(self.documents)}"
         )
 
     def why(self, above: str | int, below: str | int) -> list[Difference]:
         """Why one document is ranked above another: features by how much they add to the difference of the two scores.
 
-        The differences add up to the difference of the scores. Features without a contribution to either are left out.
+        Documents are given by their ids or ranks. The differences add up to the difference of the scores. Features
+        without a contribution to either are left out.
         """
         a, b = self.document(above), self.document(below)
         ours, theirs = self.contributions[a], self.contributions[b]
@@ -178,9 +178,9 @@ def explain(model: Any, data: Dataset, query: Any, *, threads: int | None = None
     >>> data = rs.synth.cubic(20)
     >>> model = rs.train(data, trees=5, leaves=4, algo="lambdamart")
     >>> found = explain(model, data, query=3)
-    >>> best, second = found.order[:2] + 1
-    >>> differences = found.why(best, second)
-    >>> bool(np.isclose(sum(d.difference for d in differences), found.scores[best - 1] - found.scores[second - 1]))
+    >>> best, second = found.order[:2]
+    >>> differences = found.why(1, 2)  # the documents of the first two ranks
+    >>> bool(np.isclose(sum(d.difference for d in differences), found.scores[best] - found.scores[second]))
     True
     >>> found.ranks_without(differences[0].feature).shape
     (50,)

@@ -23,6 +23,11 @@ from ranksieve.forest.model import Model
 from ranksieve.text_formats import counted, some_of
 
 FIRST_STAGE = "first stage"  # the name of its scores beside those of models
+NOT_A_FEATURE = "its score is not among the features of the model"
+NOT_NOTED = (
+    "the data does not say which feature is its score; data of 'ranksieve features' does, and Parquet files written "
+    "from Dataset.with_features(names, first_stage=…)"
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,13 @@ class ScoredFile:
     scores: dict[str, np.ndarray]
     first_stage: np.ndarray | None = None
     lacks_first_stage: bool = False
+
+    @property
+    def why_no_first_stage(self) -> str | None:
+        """Why the first stage cannot be compared; None where it can."""
+        if self.first_stage is not None:
+            return None
+        return NOT_A_FEATURE if self.lacks_first_stage else NOT_NOTED
 
     def with_first_stage(self) -> dict[str, np.ndarray]:
         """The scores of each model, and those of the first stage, if they are known."""

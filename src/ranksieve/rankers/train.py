@@ -19,12 +19,12 @@ from ranksieve.errors import ParameterError, UnusedParameterWarning, param
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.kernels.numba_cache import report_first_compile
+from ranksieve.other_names import NEAREST
 from ranksieve.parameter_table import unknown_parameter, with_parameters
 from ranksieve.params import Params
 from ranksieve.progress import training_progress
 from ranksieve.pruning.prune import prune
 from ranksieve.rankers.lightgbm import load_lightgbm
-from ranksieve.rules import NEAREST
 from ranksieve.threads import using_threads
 
 

@@ -23,11 +23,11 @@ from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import InterruptedTraining, InterruptedTuning, ParameterError, param
 from ranksieve.forest.model import Model
+from ranksieve.other_names import ALIASES
 from ranksieve.parameter_table import RESOURCES, canonical, flag, table
 from ranksieve.params import Params
 from ranksieve.rankers.train import run, training_job
 from ranksieve.rankers.trials import SPACE, Report, Trial, Trials, check_space, used_space
-from ranksieve.rules import ALIASES
 from ranksieve.text_formats import counted
 
 

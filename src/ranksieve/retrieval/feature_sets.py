@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ranksieve.errors import ParameterError, check_choice, param
-from ranksieve.retrieval.feature_names import FIRST_STAGE
+from ranksieve.forest.formats.engine_features import has_counterpart
 
 SOLR = "org.apache.solr.ltr.feature."
 BM25_BOOST = 2.2  # k1 + 1, which Lucene leaves out of BM25
@@ -118,8 +118,7 @@ def feature_set(
     found = {}
     for name in names:
         family, _, what = name.partition(".")
-        known = family in families and what not in ("", "all") and (family != "first" or name == FIRST_STAGE)
-        if known:
+        if has_counterpart(name, engine):
             found[name] = families[family](what, text or usual, missing == "nan")
     if not found:
         raise ParameterError(

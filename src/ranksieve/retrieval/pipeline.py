@@ -314,6 +314,17 @@ class Pipeline:
         return [warning for warning in found if warning is not None]
 
 
+def check_order(model: str | os.PathLike[str], queries: str | os.PathLike[str]) -> None:
+    """Refuse a model file in the place of the queries; for a file that is not a model in the place of the model."""
+    try:
+        load(queries)
+    except ModelError:
+        return
+    raise ParameterError(
+        f"{queries}: is a model, and {model} is none; they are exchanged: give index, model and queries"
+    )
+
+
 def _check_order(index: Any, model: Any) -> None:
     """Refuse an index in the place of the model, and a model in that of the index."""
     are_files = all(isinstance(one, str | os.PathLike) for one in (index, model))

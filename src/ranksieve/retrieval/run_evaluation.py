@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.dtypes import LABEL, OFFSET
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.evaluation.evaluate import Evaluation, wanted_metrics
 from ranksieve.evaluation.metric_table import is_positive
 from ranksieve.evaluation.metrics import Metric
@@ -18,17 +18,19 @@ from ranksieve.text_formats import some_of
 
 TIES = "equal scores by descending document id as in trec_eval"
 UNRETRIEVED = "relevant documents that a run does not have count as not found"
+MISSING_QUERIES = {0: "counted as 0", "skip": "left out"}  # judged queries that a run does not have
 
 
 def evaluate_run(
     runs: Mapping[str, Run | Any],
     judgements: Judgements | Any,
     metrics: str | Metric | Iterable[str | Metric] = ("ndcg@10",),
+    *,
+    missing_queries: int | str = 0,
 ) -> Evaluation:
-    """Measure runs on all judged queries; relevant documents that a run does not have count as not found.
+    """Measure runs on the judged queries; relevant documents that a run does not have count as not found.
 
-    Lists are ordered by score, equal scores by descending document id, as trec_eval orders them. A judged query that a
-    run does not have counts 0.
+    Lists are ordered by score, equal scores by descending document id, as trec_eval orders them.
 
     Parameters
     ----------
@@ -38,6 +40,9 @@ def evaluate_run(
         Grades of documents, per query; or a DataFrame, or a file.
     metrics
         Names as `parse_metric` reads them, or `Metric`s; their `ties` must be left as they are.
+    missing_queries
+        Judged queries that a run does not have: 0 counts them as 0, as `trec_eval -c` does; "skip" leaves them out of
+        the mean of this run, as trec_eval does without `-c`.
 
     Examples
     --------
@@ -45,7 +50,12 @@ def evaluate_run(
     >>> evaluate_run({"mine": run}, {"q": {"b": 1, "c": 1}}, ["p@2", "map"]).table()
     name  p@2     map
     mine  0.5000  0.2500
+    >>> judgements = {"q": {"b": 1, "c": 1}, "r": {"a": 1}}
+    >>> [evaluate_run({"mine": run}, judgements, "p@2", missing_queries=way).mean() for way in (0, "skip")]
+    [0.25, 0.5]
     """
+    if isinstance(missing_queries, bool) or missing_queries not in MISSING_QUERIES:
+        raise ParameterError(param("missing_queries"), f" is {missing_queries!r}; expected 0 or 'skip'")
     runs = {name: as_run(run) for name, run in runs.items()}
     judgements = as_judgements(judgements)
     if not runs or not judgements:
@@ -69,7 +79,23 @@ def evaluate_run(
         found = {id: (docs, scores) for id, docs, scores in run.lists()}
         retrieved = [_labels(*found.get(id, _NOTHING), judgements[id]) for id in judgements]
         values[name] = {str(metric): _measure(metric, retrieved, judged) for metric in wanted}
-    return Evaluation(ids, values, wanted, ties=TIES)
+        if missing_queries == "skip":
+            for numbers in values[name].values():
+                numbers[[id not in found for id in judgements]] = np.nan
+    notes = [f"{name}: {note}" for name, run in runs.items() if (note := _counts(run, judgements, missing_queries))]
+    return Evaluation(ids, values, wanted, ties=TIES, notes=(f"runs: {UNRETRIEVED}", *notes))
+
+
+def _counts(run: Run, judgements: Judgements, missing_queries: int | str) -> str:
+    """How many queries are in the run alone, and how many in the judgements alone; empty where both have the same."""
+    found = set(run.query_ids)
+    unjudged, missing = len(found - judgements.keys()), len(judgements.keys() - found)
+    if not unjudged and not missing:
+        return ""
+    return (
+        f"queries without judgements, left out: {unjudged:,}; judged queries not in the run, "
+        f"{MISSING_QUERIES[missing_queries]}: {missing:,}"
+    )
 
 
 _NOTHING = (np.empty(0, object), np.empty(0))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.errors import ModelError
+from ranksieve.errors import ModelError, RanksieveWarning
 from ranksieve.forest.formats.model_files import load_forest, read_content
 
 
@@ -20,3 +23,34 @@ def test_a_file_that_cannot_be_read_is_named(read, tmp_path):
 def test_the_content_is_the_bytes_of_the_file(tmp_path):
     (tmp_path / "model").write_bytes(b"tree\r\n\xff")
     assert read_content(tmp_path / "model") == b"tree\r\n\xff"
+
+
+def test_names_that_lightgbm_cannot_hold_are_logged(tmp_path, caplog):
+    data = rs.synth.cubic(20)
+    names = ["price, EUR", "a:b", *(f"x{n}" for n in range(data.n_features - 2))]
+    model = rs.train(data.with_features(names), trees=2, leaves=4)
+    model.save(tmp_path / "model.txt")
+    (record,) = caplog.records
+    assert "'price, EUR' as 'price__EUR', 'a:b' as 'a_b'" in record.getMessage()
+    assert rs.load(tmp_path / "model.txt").feature_names == tuple(names)
+    caplog.clear()
+    rs.train(data, trees=2, leaves=4).save(tmp_path / "plain.txt")
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("format", "lacking"), [("elasticsearch", ["first.score", "window.title"]), ("solr", ["window"])]
+)
+def test_features_of_an_index_that_an_engine_cannot_compute_are_warned_of(tmp_path, format, lacking):
+    features = np.random.default_rng(0).random((200, 3)).round(2)
+    names = ["bm25.title", "first.score", "window.title"]
+    made = rs.Dataset.from_arrays(features, features.sum(axis=1) > 1.6, group=[100, 100]).with_features(names)
+    model = rs.train(made, trees=10, leaves=4, min_docs=3)
+    options = {"format": format, "missing": "never", **({"nearest": True} if format == "solr" else {})}
+    model.save(tmp_path / "own.json", **options)  # features of other origin may be defined in the engine
+    of_index = replace(model, info={**model.info, "candidates": {"depth": 100}})
+    with pytest.warns(RanksieveWarning, match="cannot compute") as found:
+        of_index.save(tmp_path / "model.json", **options)
+    (warning,) = found
+    assert all(name in str(warning.message) for name in lacking) and "ranksieve feature-set" in str(warning.message)
+    assert "bm25.title," not in str(warning.message)

@@ -49,7 +49,7 @@ class Rest(Periodic):
     """A selection of two shares."""
 
     rest: float = share(
-        0.01, "Share of additional negatives: random (top+random; goss: of all rows) or lowest-scored (top+bottom)",
+        0.01, "Share of added negatives: random ones (top+random; goss: of all rows), or lowest-scored (top+bottom)",
         zero=True,
     )  # fmt: skip
 

@@ -193,6 +193,17 @@ def objective_name(forest: Forest) -> str:
     return "regression" if is_regression(forest) else "lambdarank"
 
 
+def changed_names(names: tuple[str, ...]) -> dict[str, str]:
+    """The feature names that LightGBM's header cannot hold, and what it has instead.
+
+    Examples
+    --------
+    >>> changed_names(("bm25", "price, EUR"))
+    {'price, EUR': 'price__EUR'}
+    """
+    return {name: plain for name, plain in zip(names, _plain_names(names), strict=True) if name != plain}
+
+
 def _plain_names(names: tuple[str, ...]) -> list[str]:
     """Feature names that LightGBM's header allows: without blanks, '=' and JSON signs, not empty, unique."""
     plain: dict[str, None] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,8 +18,9 @@ from ranksieve.forest.ctr_forest import CtrForest, read_ctr_forest
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.formats import catboost, xgboost
 from ranksieve.forest.formats.c_source import to_c
+from ranksieve.forest.formats.engine_features import ENGINE_OF, warn_of_features
 from ranksieve.forest.formats.lightgbm_reader import from_text
-from ranksieve.forest.formats.lightgbm_writer import to_text
+from ranksieve.forest.formats.lightgbm_writer import changed_names, to_text
 from ranksieve.forest.formats.nodes import reading
 from ranksieve.forest.formats.onnx import to_onnx
 from ranksieve.forest.formats.solr import to_solr
@@ -26,6 +28,10 @@ from ranksieve.forest.formats.vespa import to_vespa
 from ranksieve.forest.formats.writing import MISSING, Options, with_missing_as_zero
 from ranksieve.forest.formats.xml_models import TREES, read_quickrank, read_ranklib, to_quickrank, to_ranklib
 from ranksieve.forest.json_model import kind_of
+from ranksieve.text_formats import some_of
+
+LOG = logging.getLogger("ranksieve.models")
+MOST_NAMED = 5  # features in a message
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,15 @@ def save(
     content = FORMATS[format].content(forest, options)
     with atomic_path(path) as temporary:
         temporary.write_bytes(content if isinstance(content, bytes) else content.encode())
+    if format == "lightgbm" and (changed := changed_names(forest.feature_names)):
+        shown = some_of([f"{name!r} as {plain!r}" for name, plain in changed.items()], MOST_NAMED)
+        LOG.warning(
+            "%s: LightGBM's header cannot hold some feature names and has %s; ranksieve reads them unchanged",
+            path,
+            shown,
+        )
+    if format in ENGINE_OF:
+        warn_of_features(forest, format, path)
 
 
 def load_forest(path: str | os.PathLike[str], *, n_features: int | None = None) -> Forest:
