@@ -32,7 +32,10 @@ def feature_files(
         if not file.exists():
             source = collections / f"bugs-{project}"
             queries, judgements = read_collection(source)
-            index = rs.Index.build(source / "corpus.jsonl.xz", folder / f"{project}.index", fields=BUG_FIELDS)
+            stored = folder / f"{project}.index"  # also for lists of another depth
+            if not stored.exists():
+                rs.Index.build(source / "corpus.jsonl.xz", stored, fields=BUG_FIELDS)
+            index = rs.Index(stored)
             rs.io.write_parquet(
                 rs.retrieval.extract_features(index, queries, judgements=judgements, depth=depth, select=SELECT), file
             )
