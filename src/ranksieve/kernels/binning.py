@@ -29,6 +29,7 @@ def find_odd(column):
 
 @njit(cache=True, nogil=True)
 def track_some(first, last, columns, distinct, counts, missing, bad_rows):
+    """`track_distinct` of the features first:last."""
     capacity, seen = distinct.shape[1], np.empty(SEEN, np.float32)
     for f in range(first, last):
         column, known = columns[f], counts[f]
@@ -114,6 +115,7 @@ def quantile_cuts(values, max_bins, out):
 
 @njit(cache=True, nogil=True)
 def chunks_to_bins(first_chunk, last_chunk, flat, addresses, column_of, heaps, heap_starts, levels, out):
+    """`to_bins` of the chunks first_chunk:last_chunk of rows, CHUNK rows each."""
     n_rows, n_features, by_column = len(out), len(column_of), len(addresses) > 0
     width, flat_out = out.shape[1], out.reshape(out.size)
     positions, values = np.empty(CHUNK, np.int64), np.empty(TILE * CHUNK, np.float32)

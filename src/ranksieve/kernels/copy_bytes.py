@@ -23,6 +23,7 @@ def copy_bytes(source, start, n, target, place):
 
 @njit(cache=True, nogil=True)
 def prefetch_row(array, row, width):
+    """Prefetch all cache lines of a row of a flat matrix with rows of `width` bytes."""
     for line in range(0, width, 64):
         prefetch(array, np.int64(row) * width + line)
 
@@ -42,6 +43,7 @@ def copy_rows(start, stop, matrix, first, rows, slots, out):
 
 @njit(cache=True, nogil=True)
 def take_some(start, stop, matrix, rows, out):
+    """`take_rows` of rows[start:stop]."""
     width, source, target = matrix.shape[1], matrix.reshape(matrix.size), out.reshape(out.size)
     for k in range(start, stop):
         if k + AHEAD < stop:

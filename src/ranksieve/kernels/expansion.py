@@ -22,6 +22,7 @@ def opening():
 
 @njit(cache=True, nogil=True)
 def saturation(length, mean_length):
+    """BM25's k1 · (1 - b + b · length / mean length): the frequency that counts one half."""
     return K1 * (1.0 - B + B * length / mean_length)
 
 
@@ -145,6 +146,7 @@ def describe_document(forward, firsts, doc, half, openings, slots, table, row):
 @njit(cache=True, nogil=True)
 def describe_some_expansions(first_thread, last_thread, forward, firsts, idf, lengths, mean_length, queries, candidates,
                              n_threads, out):  # fmt: skip
+    """`describe_expansion` by threads first_thread:last_thread; thread t takes the queries t, t + n_threads, …"""
     query_starts, query_terms, query_weights = queries
     starts, all_docs, scores = candidates
     longest = 0

@@ -99,6 +99,7 @@ def describe_candidate(forward, doc, norm, saturation, logs, sums, row):
 @njit(cache=True, nogil=True)
 def describe_some_feedback(first_thread, last_thread, forward, idf, norms, lengths, mean_length, candidates, n_threads,
                            out):  # fmt: skip
+    """`describe_feedback` by threads first_thread:last_thread; thread t takes the queries t, t + n_threads, …"""
     starts, all_docs, scores = candidates
     for thread in range(first_thread, last_thread):
         sums, weights = np.zeros((len(idf), N_FEEDBACK)), np.empty(max(SIZES))

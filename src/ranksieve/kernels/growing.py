@@ -254,6 +254,7 @@ def search_few(rows, state, columns, rules, bounds, first, last, block, gains, c
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def search_some_columns(first_part, last_part, rows, state, columns, rules, bounds, has_sums, sums, gains, cuts):
+    """`search_rows` of the parts first_part:last_part of the columns, without joining them."""
     start, stop = bounds[state.pair[0]]
     in_block = stop - start <= FEW_ROWS and not has_sums  # the smaller leaf needs no histogram of its own
     step = BLOCK if in_block else rows.bins.shape[1]
@@ -291,6 +292,7 @@ def search_rows(rows, state, columns, rules, bounds, has_sums, sums):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def search_some_sums(first, last, state, columns, rules, hist, gains, cuts):
+    """`search_sums` of the parts first:last of the columns, without joining them."""
     slot = state.slots[state.pair[0]]
     for part in range(first, last):
         low, high = columns.borders[part], columns.borders[part + 1]

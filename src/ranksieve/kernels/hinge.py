@@ -28,6 +28,7 @@ def grade_numbers(labels, offsets, grades):
 
 @njit(cache=True, nogil=True)
 def _insert(sums, grade, weight, score):
+    """Add a document to the Fenwick tree: its weight, weight times score and weight times squared score."""
     while grade < len(sums):
         sums[grade, 0] += weight
         sums[grade, 1] += weight * score
@@ -163,6 +164,7 @@ def query_curvature(X, start, scores, grades, weights, means, slots, counts, sum
 
 @njit(cache=True, nogil=True)
 def _insert_row(rows, grade, weight, row, means):
+    """Add a document's weighted row, less the means, to a Fenwick tree of rows; NaN counts as the mean."""
     while grade < len(rows):
         for f in range(len(row)):
             x = row[f] - means[f]

@@ -185,6 +185,7 @@ def is_summed_by_rows(columns, start, stop):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_some_rows(first, last, rows, columns, start, stop, spare, hist):
+    """`sum_by_rows` of the parts first:last of the members."""
     n_parts, width, n_bins = len(columns.borders) - 1, rows.bins.shape[1], columns.n_bins
     for part in range(first, last):
         low = start + (stop - start) * part // n_parts
@@ -213,6 +214,7 @@ def finish_columns(rows, columns, start, stop, first, last, spare, hist):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_some_columns(first, last, rows, columns, start, stop, hist, spare, slot, parent):
+    """`sum_leaf` of the parts first:last of the columns."""
     for part in range(first, last):
         low, high = columns.borders[part], columns.borders[part + 1]
         sums = groups_of(hist[slot], low, high)
@@ -240,6 +242,7 @@ def copy_bins(source, target):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_some_sparse_rows(first, last, rows, columns, counts, hist, spare):
+    """`sum_sparse_rows` of the parts first:last of the rows, without adding the parts."""
     n_parts, n_rows, width = len(columns.borders) - 1, len(rows.packed), rows.bins.shape[1]
     others = TreeRows(rows.bins, rows.scratch, rows.scratch, rows.packed, rows.hess)
     for part in range(first, last):
@@ -257,6 +260,7 @@ def sum_some_sparse_rows(first, last, rows, columns, counts, hist, spare):
 
 @njit(cache=True, nogil=True)
 def add_some_spare(first, last, columns, hist, spare):
+    """Add the histograms `spare` to `hist` in the parts first:last of the columns."""
     for part in range(first, last):
         low, high = columns.borders[part], columns.borders[part + 1]
         for other in range(len(columns.borders) - 2):

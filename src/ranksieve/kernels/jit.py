@@ -122,6 +122,7 @@ def njit(**options: Any) -> Callable[[Any], Any]:
 
 
 def _keep_on_disk(kernel: Any, code: KernelCache) -> None:
+    """Give a kernel its cache on disk, and compile it so that other kernels can link it."""
     compile_kernel, kernel._cache = kernel.compile, code
 
     def compile_once(signature: Any) -> Any:

@@ -13,6 +13,7 @@ NULL = 0x6C6C756E  # the letters, the first one lowest
 
 @njit(cache=True, nogil=True, _nrt=False)
 def skip_space(buffer, i):
+    """The first place from i on that is not white space in JSON."""
     byte = byte_at(buffer, i)
     while byte <= SPACE and byte in (SPACE, FEED, RETURN, TAB):
         i += 1
@@ -22,6 +23,7 @@ def skip_space(buffer, i):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def is_null(buffer, i):
+    """Whether the four characters at i are `null`."""
     letters = 0
     for place in range(min(4, len(buffer) - i)):
         letters |= byte_at(buffer, i + place) << (8 * place)

@@ -230,6 +230,7 @@ def all_ideals(kind: int, gains: np.ndarray, offsets: np.ndarray, by_rank: np.nd
 
 @njit(cache=True, nogil=True)
 def some_lambdas(first, last, kind, gains, scores, offsets, ideals, by_rank, normalize, grad, hess):
+    """`all_lambdas` of the queries first:last."""
     for q in range(first, last):
         own = slice(offsets[q], offsets[q + 1])
         query_lambdas(kind, gains[own], scores[own], ideals[q], by_rank, normalize, grad[own], hess[own])

@@ -36,6 +36,7 @@ class EligibleRows(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def fill_heads(scores, done, sign, ceilings, heads):
+    """`heads[d] = sign * scores[d] - ceilings[done[d]]` for every document."""
     for d in range(len(heads)):
         heads[d] = sign * scores[d] - ceilings[done[d]]
 

@@ -23,6 +23,7 @@ TAB, FEED, RETURN, SPACE, HASH, COLON = 9, 10, 13, 32, 35, 58
 
 @njit(cache=True, nogil=True, _nrt=False)
 def skip_blanks(buffer, i):
+    """The first place from i on that is not a blank."""
     while buffer[i] == SPACE or buffer[i] == TAB or buffer[i] == RETURN:
         i += 1
     return i
@@ -30,6 +31,7 @@ def skip_blanks(buffer, i):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def skip_line(buffer, i):
+    """The start of the next line."""
     while buffer[i] != FEED:
         i += 1
     return i + 1
@@ -177,6 +179,7 @@ def mark_runs(buffer, spans, starts):
 
 @njit(cache=True, nogil=True)
 def count_segments(first, last, buffer, bounds, counts):
+    """`count_segment` of the segments first:last."""
     for s in range(first, last):
         counts[s, 0], counts[s, 1] = count_segment(buffer, bounds[s], bounds[s + 1])
 
@@ -192,6 +195,7 @@ def count_lines(buffer, bounds, counts):
 
 @njit(cache=True, nogil=True)
 def parse_segments(first, last, buffer, bounds, first_rows, limit, absent, powers, into, reports):
+    """`parse_segment` of the segments first:last."""
     features, labels, spans, doubtful = into
     for s in range(first, last):
         parse_segment(

@@ -109,6 +109,7 @@ def top_k(scores, start, stop, k, out_rows):
 
 @njit(cache=True, nogil=True)
 def rank_some_queries(first, last, scores, offsets, bounds, out_rows):
+    """`rank_queries` of the queries first:last."""
     for q in range(first, last):
         top_k(scores, offsets[q], offsets[q + 1], bounds[q + 1] - bounds[q], out_rows[bounds[q] : bounds[q + 1]])
 
@@ -195,6 +196,7 @@ def average_ndcg(gains, ideal, discounts, k):
 
 @njit(cache=True)
 def average_ndcgs(gains, bounds, ideal, ideal_bounds, discounts, k, out):
+    """`average_ndcg` of every query."""
     for q in range(len(out)):
         out[q] = average_ndcg(
             gains[bounds[q] : bounds[q + 1]], ideal[ideal_bounds[q] : ideal_bounds[q + 1]], discounts, k
@@ -294,6 +296,7 @@ def expected_sum(kind, gains, ends, k):
 
 @njit(cache=True)
 def expected_sums(kind, gains, ends, bounds, k, out):
+    """`expected_sum` of every query."""
     for q in range(len(out)):
         start, stop = bounds[q], bounds[q + 1]
         out[q] = expected_sum(kind, gains[start:stop], ends[start:stop], k)

@@ -101,6 +101,7 @@ def key_terms(forward, doc, idf, logs, all_weights, weights, terms):
 
 @njit(cache=True, nogil=True)
 def some_key_terms(first_thread, last_thread, forward, docs, idf, n_threads, sizes, terms, weights):
+    """`all_key_terms` by threads first_thread:last_thread; thread t takes the documents t, t + n_threads, …"""
     longest = 0
     for doc in docs:
         longest = max(longest, forward[0][doc + 1] - forward[0][doc])
@@ -183,6 +184,7 @@ def mean_scores(best, numbers, n, scores, row):
 @njit(cache=True, nogil=True)
 def describe_some_neighbours(first_thread, last_thread, found, n_terms, candidate_starts, all_rows, scores, n_threads,
                              out):  # fmt: skip
+    """`describe_neighbours` by threads first_thread:last_thread; thread t takes the queries t, t + n_threads, …"""
     all_sizes, all_terms, weights = found
     most = 0
     for q in range(len(candidate_starts) - 1):

@@ -48,6 +48,7 @@ def _run_parts(typing, body, n, arguments):
 
 
 def _external(builder, kind, name):
+    """A function of Numba's runtime, declared in the module that is built."""
     return cgutils.get_or_insert_function(builder.module, kind, name)
 
 

@@ -12,6 +12,7 @@ DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 
 
 def _bit_numbers():
+    """`numbers[(2^bit * DE_BRUIJN mod 2^64) >> 58] = bit`: the number of a single set bit by one multiplication."""
     numbers = np.zeros(64, np.int64)
     for bit in range(64):
         numbers[((1 << bit) * 0x03F79D71B4CB0A89 & (1 << 64) - 1) >> 58] = bit

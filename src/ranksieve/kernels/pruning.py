@@ -18,6 +18,7 @@ FAR = np.int64(1) << 61  # further apart than any two scores
 
 @njit(cache=True, nogil=True)
 def sum_some_outputs(first, last, leaves, trees, table, starts, base, out):
+    """`sum_outputs` of the documents first:last."""
     width, flat = leaves.shape[1], leaves.reshape(leaves.size)
     for d in range(first, last):
         total, row = base[d], uintp(d) * uintp(width)
@@ -35,6 +36,7 @@ def sum_outputs(leaves, trees, table, starts, base, out):
 
 @njit(cache=True, nogil=True)
 def some_mean_shares(first, last, leaves, table, starts, inverse, n_counted, out):
+    """`mean_shares` of the trees first:last."""
     for t in range(first, last):
         total = 0.0
         for d in range(len(leaves)):
@@ -56,6 +58,7 @@ def value_of(total, scale):
 
 @njit(cache=True, nogil=True)
 def some_list_values(first, last, scores, offsets, grades, terms, width, among, scales, out):
+    """`list_values` of the lists first:last."""
     k = width - 1
     for q in range(first, last):
         rows = np.empty(min(k, offsets[q + 1] - offsets[q]), np.int64)
@@ -77,6 +80,7 @@ def list_values(scores, offsets, grades, terms, width, among, scales, out):
 
 @njit(cache=True, nogil=True)
 def find_some_floors(first, last, low, high, offsets, k, margin, floors, counts):
+    """`find_floors` of the lists first:last."""
     for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
         counts[q], floors[q] = n, -FAR
@@ -101,6 +105,7 @@ def find_floors(low, high, offsets, k, margin, floors, counts):
 
 @njit(cache=True, nogil=True)
 def fill_some_pools(first, last, scores, high, offsets, floors, pool_offsets, pool_rows, pool_scores):
+    """`fill_pools` of the lists first:last."""
     for q in range(first, last):
         start = n = pool_offsets[q]
         for d in range(offsets[q], offsets[q + 1]):

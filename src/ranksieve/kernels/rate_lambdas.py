@@ -53,6 +53,7 @@ def query_rate_lambdas(rates, weights, scores, by_rank, grad, hess):
 
 @njit(cache=True, nogil=True)
 def some_rate_lambdas(first, last, rates, weights, scores, offsets, by_rank, grad, hess):
+    """`all_rate_lambdas` of the queries first:last."""
     for q in range(first, last):
         own = slice(offsets[q], offsets[q + 1])
         query_rate_lambdas(rates[own], weights[own], scores[own], by_rank, grad[own], hess[own])

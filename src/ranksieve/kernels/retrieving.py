@@ -89,6 +89,7 @@ def best(scores, touched, k, out_docs, out_scores):
 
 @njit(cache=True, nogil=True)
 def retrieve_some(first_thread, last_thread, postings, queries, scoring, k, n_threads, out_docs, out_scores, counts):
+    """`retrieve` by threads first_thread:last_thread; thread t takes the queries t, t + n_threads, …"""
     starts, terms, masks, scales, rates, totals = queries
     factors, steps, bases, logarithmic = scoring
     n_docs = len(steps)

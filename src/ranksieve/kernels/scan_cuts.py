@@ -268,6 +268,7 @@ def _loop(code, n_steps, first, step):
 
 
 def _come_from(block, phis, best):
+    """Let phis have the values of `best` where the loop is entered from a block."""
     for phi, value in zip(phis, best, strict=True):
         if phi is not None:
             phi.add_incoming(value, block)

@@ -304,6 +304,7 @@ def add_trees_binned(
 
 @njit(cache=True, nogil=True)
 def add_some_ranked(first, last, ranked, n_docs, trees, scores):
+    """`add_ranked` of the blocks first:last."""
     space, done = scratch(trees), np.empty(0, np.uint16)
     for block in range(first, last):
         start = block * BLOCK

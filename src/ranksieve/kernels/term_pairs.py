@@ -38,6 +38,7 @@ def terms_by_place(place_starts, query_places, span):
 @njit(cache=True, nogil=True)
 def describe_some_pairs(first_thread, last_thread, postings, documents, queries, fields, lists, longest, bit_numbers,
                         n_threads, out):  # fmt: skip
+    """`describe_pairs` by threads first_thread:last_thread; thread t takes the queries t, t + n_threads, …"""
     analyzers, positional = fields
     candidate_starts, candidates = lists
     query_starts, terms, term_stats, query_stats, place_starts, query_places, spans = queries
