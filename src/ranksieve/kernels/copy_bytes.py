@@ -6,7 +6,7 @@ from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import load_bytes, prefetch, store
 from ranksieve.kernels.parallel import run_parts
 
-AHEAD = 6  # rows that are copied later, for which memory is asked now
+AHEAD = 6  # rows between the one that is copied and the one that is prefetched
 
 
 @njit(cache=True, nogil=True)

@@ -83,7 +83,7 @@ def query_hinge(scores, grades, weights, slopes):
 
 @njit(cache=True, nogil=True)
 def _scores_of(X, start, means, coefficients, scores):
-    """Sums over features in four strands, which the processor adds side by side; NaN counts as the mean."""
+    """Scores of a list. Features are added to four partial sums, which do not wait for each other; NaN is the mean."""
     n_features = X.shape[1]
     whole = n_features - n_features % 4
     for i in range(len(scores)):

@@ -86,7 +86,7 @@ class KernelCache(FunctionCache):
                 time.sleep(0.02)
 
     def release(self) -> None:
-        """Let other processes go on that wait for the kernel."""
+        """Let processes that wait for the kernel continue."""
         while self._locks:
             path, lock = self._locks.pop()
             path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Leaf numbers of documents, in blocks as `scoring` has them."""
+"""Leaf numbers of documents, a block of 512 at a time, as in `scoring`."""
 
 import numpy as np
 

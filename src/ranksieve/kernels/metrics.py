@@ -4,7 +4,7 @@ A ranking is flat: the documents of query q, best first, stand at `bounds[q]:bou
 one past the last rank of the tied group that rank i belongs to, both counted from 0 within the query. Where ties keep
 the input order every group has one document, and the expectations below are the plain metrics.
 
-Only `rank_queries` is parallel: it does nearly all the work.
+Only `rank_queries` is parallel: nearly all time is spent in it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def _sift_down(scores, heap, root, size):
 
 @njit(cache=True, nogil=True)
 def sort_rows(scores, rows, scratch):
-    """Sort rows, best first: runs of `SHORT` rows by insertion, then merged in pairs. It compiles in no time."""
+    """Sort rows, best first: runs of `SHORT` rows by insertion, then merged in pairs.
+
+    Same as `rows[np.argsort(-scores[rows], kind="mergesort")]` for ascending rows, which takes longer to compile.
+    """
     n = len(rows)
     for start in range(0, n, SHORT):
         for i in range(start + 1, min(start + SHORT, n)):

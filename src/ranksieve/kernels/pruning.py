@@ -3,7 +3,7 @@
 Scores are whole numbers whose lowest bits hold a document's place in its list, so no two documents of a list tie and
 every order is the one a fresh scoring gives. `terms[row * width + rank]` is what a document adds to the metric at a
 rank (0 from rank k = width - 1 on). Its row is its grade, or, where `among` is set, the number of gaining documents
-above it. Grade -1 gains nothing.
+above it. Grade -1 gains nothing. Values of the metric are whole numbers, too: multiples of a small step.
 """
 
 import numpy as np
@@ -46,13 +46,13 @@ def some_mean_shares(first, last, leaves, table, starts, inverse, n_counted, out
 
 @njit(cache=True, nogil=True)
 def mean_shares(leaves, table, starts, inverse, n_counted, out):
-    """Mean over documents of a tree's output times `inverse`, tree by tree; documents are added in their order."""
+    """`out[t]`: the sum of tree t's output times `inverse` over all documents, by `n_counted`; added in their order."""
     run_parts(some_mean_shares, leaves.shape[1], (leaves, table, starts, inverse, n_counted, out))
 
 
 @njit(cache=True, nogil=True)
 def value_of(total, scale):
-    """A list's sum of terms as a value of the metric, in whole steps."""
+    """A list's sum of terms as a value of the metric, rounded to whole steps."""
     return np.int64(np.rint(np.float64(total) * scale))
 
 
