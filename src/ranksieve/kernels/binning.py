@@ -14,13 +14,13 @@ SEEN = 1024  # places of the table of values that were seen lately
 
 
 @njit(cache=True, nogil=True)
-def find_odd(column):
+def find_nonfinite(column):
     """Whether a column has missing values, and its first infinite row or -1."""
-    n_odd = 0
+    n_nonfinite = 0
     for i in range(len(column)):
-        n_odd += not abs(column[i]) < np.inf
+        n_nonfinite += not abs(column[i]) < np.inf
     missing, infinite = False, -1
-    for i in range(len(column) - 1 if n_odd else -1, -1, -1):
+    for i in range(len(column) - 1 if n_nonfinite else -1, -1, -1):
         missing |= np.isnan(column[i])
         if np.isinf(column[i]):
             infinite = i
@@ -33,7 +33,7 @@ def track_some(first, last, columns, distinct, counts, missing, bad_rows):
     capacity, seen = distinct.shape[1], np.empty(SEEN, np.float32)
     for f in range(first, last):
         column, known = columns[f], counts[f]
-        has_missing, bad_rows[f] = find_odd(column)
+        has_missing, bad_rows[f] = find_nonfinite(column)
         missing[f] |= has_missing
         if known > capacity:
             continue
@@ -154,6 +154,6 @@ def to_bins(values, addresses, column_of, heaps, heap_starts, levels, out):
 
     `values` are flat, row by row; or `addresses` are those of float32 arrays, one for each feature. Feature f goes to
     column `column_of[f]`, whose thresholds are a heap (see `kernels.quantize`). Rows are turned into columns within
-    registers. Columns are searched 16 values at a time, and their bins turned back into rows.
+    registers. Columns are searched 16 values at a time; their bins are transposed to rows again.
     """
     run_parts(chunks_to_bins, -(-len(out) // CHUNK), (values, addresses, column_of, heaps, heap_starts, levels, out))

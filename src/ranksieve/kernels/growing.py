@@ -49,9 +49,7 @@ class GrowState(NamedTuple):
     parents: np.ndarray  # per leaf: the split above it, or -1
     slots: np.ndarray  # per leaf: where its histogram is
     gains: np.ndarray  # per leaf: of its best split; 0 where it has none
-    cuts: (
-        np.ndarray
-    )  # per leaf, its best split: column (NO_SPLIT: none), bin, missing left, left sums, words of its set
+    cuts: np.ndarray  # per leaf, its best split: column or NO_SPLIT, bin, missing left, left sums, words of its set
     pair: np.ndarray  # the two newest leaves, the smaller one first
     searched: np.ndarray  # which of them may be split again
     found_gains: np.ndarray  # what the search found for them
@@ -215,7 +213,7 @@ def search_both(state, columns, rules, hist, smaller, first, last, gains, cuts):
     for lane in range(first, last, LANES):
         sums = groups_of(smaller, lane - first, lane - first + LANES)
         if sibling >= 0:
-            add_histogram(groups_of(hist[sibling], lane, lane + LANES), sums, columns.n_bins, lane, lane + LANES, -1)
+            add_histogram(groups_of(hist[sibling], lane, lane + LANES), sums, columns.n_bins, lane, -1)
         for side in range(2 if sibling >= 0 else 1):  # one call is compiled in half of the time of two
             if side == 1:
                 sums = groups_of(hist[sibling], lane, lane + LANES)

@@ -146,14 +146,14 @@ def count_segment(buffer, start, stop):
     """Lines and rows (lines that are neither blank nor a comment) of start:stop."""
     if start == stop:
         return 0, 0
-    # One pass without jumps, which the compiler turns into vector instructions; mostly it is enough.
-    lines, odd = 1, 1 if buffer[start] <= SPACE or buffer[start] == HASH else 0
+    # One pass without branches, which is vectorised. It is enough unless a line begins with a blank or a comment.
+    lines, n_special = 1, 1 if buffer[start] <= SPACE or buffer[start] == HASH else 0
     here, after = buffer[start : stop - 1], buffer[start + 1 : stop]
     for k in range(len(here)):
         ends = here[k] == FEED
         lines += ends
-        odd += ends & ((after[k] <= SPACE) | (after[k] == HASH))
-    if odd == 0:
+        n_special += ends & ((after[k] <= SPACE) | (after[k] == HASH))
+    if n_special == 0:
         return lines, lines
     lines, rows, i = 0, 0, start
     while i < stop:
@@ -198,20 +198,8 @@ def parse_segments(first, last, buffer, bounds, first_rows, limit, absent, power
     """`parse_segment` of the segments first:last."""
     features, labels, spans, doubtful = into
     for s in range(first, last):
-        parse_segment(
-            buffer,
-            bounds[s],
-            bounds[s + 1],
-            first_rows[s],
-            limit,
-            absent,
-            powers,
-            features,
-            labels,
-            spans,
-            doubtful,
-            reports[s],
-        )
+        parse_segment(buffer, bounds[s], bounds[s + 1], first_rows[s], limit, absent, powers, features, labels, spans,
+                      doubtful, reports[s])  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
