@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve.kernels.decimals import byte_at, parse_number
+from ranksieve.kernels.decimals import (
+    COMMA,
+    FEED,
+    MINUS,
+    NINE,
+    POINT,
+    RETURN,
+    SPACE,
+    TAB,
+    ZERO,
+    byte_at,
+    parse_number,
+)
 from ranksieve.kernels.jit import njit
 
-TAB, FEED, RETURN, SPACE, COMMA, MINUS, POINT, ZERO, NINE, OPEN, CLOSE = 9, 10, 13, 32, 44, 45, 46, 48, 57, 91, 93
+OPEN, CLOSE = 91, 93  # brackets
 NULL = 0x6C6C756E  # the letters, the first one lowest
 
 

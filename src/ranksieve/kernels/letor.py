@@ -7,7 +7,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve.kernels.decimals import INFINITE, NOT_A_NUMBER, parse_number
+from ranksieve.kernels.decimals import (
+    COLON,
+    FEED,
+    HASH,
+    INFINITE,
+    NINE,
+    NOT_A_NUMBER,
+    RETURN,
+    SPACE,
+    TAB,
+    ZERO,
+    parse_number,
+)
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 
@@ -17,8 +29,6 @@ BAD_VALUE, VALUE_INFINITE, QID_EMPTY = range(8, 11)
 
 # Columns of `spans`: where in the buffer the parts of a row's line lie; -1 where there is none.
 LINE, QID, QID_STOP, COMMENT, COMMENT_STOP = range(5)
-
-TAB, FEED, RETURN, SPACE, HASH, COLON = 9, 10, 13, 32, 35, 58
 
 
 @njit(cache=True, nogil=True, _nrt=False)
@@ -58,7 +68,7 @@ def parse_head(buffer, i, row, powers, labels, span, doubtful):
     if doubt:
         doubtful[row] = 1
     i = skip_blanks(buffer, i)
-    if buffer[i] == 113 and buffer[i + 1] == 105 and buffer[i + 2] == 100 and buffer[i + 3] == COLON:
+    if buffer[i] == 113 and buffer[i + 1] == 105 and buffer[i + 2] == 100 and buffer[i + 3] == COLON:  # qid:
         i += 4
         span[QID] = i
         while buffer[i] > SPACE:
@@ -85,8 +95,8 @@ def parse_features(buffer, i, row, limit, absent, powers, features, span, doubtf
             break
         token = i
         number = np.int64(0)
-        while buffer[i] >= 48 and buffer[i] <= 57:
-            number = min(number * 10 + np.int64(buffer[i]) - 48, limit + 1)
+        while buffer[i] >= ZERO and buffer[i] <= NINE:
+            number = min(number * 10 + np.int64(buffer[i]) - ZERO, limit + 1)
             i += 1
         if i == token or buffer[i] != COLON:
             return i, highest, named, BAD_FEATURE, token
