@@ -33,5 +33,5 @@ def test_harvested_clicks_equal_their_twin():
     small = make_log(60, click=position_clicks(0.8), seed=1)[0]
     cells = cells_of(small)
     sums = np.zeros((cells.n_places, cells.n_places, 2))
-    kernels.harvest(cells.starts, cells.places, cells.shown, cells.clicked, cells.n_places, sums)
+    kernels.harvest(cells.starts, cells.places, cells.shown, cells.clicked, sums)
     assert sums == pytest.approx(harvested(small, cells.n_places))

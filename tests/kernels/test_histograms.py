@@ -77,7 +77,7 @@ def test_parent_histogram_is_left_plus_right():
     hists = np.zeros((3, WIDTH // LANES, 2, 256, LANES), np.int64)
     for hist, (start, stop) in zip(hists, [(0, N), (0, N // 3), (N // 3, N)], strict=True):
         build_histogram(rows, start, stop, n_bins, 0, WIDTH, hist)
-    add_histogram(hists[0], hists[1], n_bins, 0, WIDTH, -1)
+    add_histogram(hists[0], hists[1], n_bins, 0, -1)
     np.testing.assert_array_equal(hists[0], hists[2])
 
 

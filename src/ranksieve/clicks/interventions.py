@@ -51,7 +51,7 @@ def _harvest_cells(cells: Cells) -> Cells:
     """Clicks of the same pairs at two places; two places are one document of a position-based model."""
     n = cells.n_places
     sums = np.zeros((n, n, 2))
-    kernels.harvest(cells.starts, cells.places, cells.shown, cells.clicked, n, sums)
+    kernels.harvest(cells.starts, cells.places, cells.shown, cells.clicked, sums)
     upper, lower = np.nonzero(np.triu(sums[:, :, 0]))
     if not len(upper):
         raise DataError(

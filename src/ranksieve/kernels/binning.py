@@ -14,13 +14,13 @@ SEEN = 1024  # places of the table of values that were seen lately
 
 
 @njit(cache=True, nogil=True)
-def find_odd(column):
+def find_nonfinite(column):
     """Whether a column has missing values, and its first infinite row or -1."""
-    n_odd = 0
+    n_nonfinite = 0
     for i in range(len(column)):
-        n_odd += not abs(column[i]) < np.inf
+        n_nonfinite += not abs(column[i]) < np.inf
     missing, infinite = False, -1
-    for i in range(len(column) - 1 if n_odd else -1, -1, -1):
+    for i in range(len(column) - 1 if n_nonfinite else -1, -1, -1):
         missing |= np.isnan(column[i])
         if np.isinf(column[i]):
             infinite = i
@@ -29,10 +29,11 @@ def find_odd(column):
 
 @njit(cache=True, nogil=True)
 def track_some(first, last, columns, distinct, counts, missing, bad_rows):
+    """`track_distinct` of the features first:last."""
     capacity, seen = distinct.shape[1], np.empty(SEEN, np.float32)
     for f in range(first, last):
         column, known = columns[f], counts[f]
-        has_missing, bad_rows[f] = find_odd(column)
+        has_missing, bad_rows[f] = find_nonfinite(column)
         missing[f] |= has_missing
         if known > capacity:
             continue
@@ -114,6 +115,7 @@ def quantile_cuts(values, max_bins, out):
 
 @njit(cache=True, nogil=True)
 def chunks_to_bins(first_chunk, last_chunk, flat, addresses, column_of, heaps, heap_starts, levels, out):
+    """`to_bins` of the chunks first_chunk:last_chunk of rows, CHUNK rows each."""
     n_rows, n_features, by_column = len(out), len(column_of), len(addresses) > 0
     width, flat_out = out.shape[1], out.reshape(out.size)
     positions, values = np.empty(CHUNK, np.int64), np.empty(TILE * CHUNK, np.float32)
@@ -152,6 +154,6 @@ def to_bins(values, addresses, column_of, heaps, heap_starts, levels, out):
 
     `values` are flat, row by row; or `addresses` are those of float32 arrays, one for each feature. Feature f goes to
     column `column_of[f]`, whose thresholds are a heap (see `kernels.quantize`). Rows are turned into columns within
-    registers. Columns are searched 16 values at a time, and their bins turned back into rows.
+    registers. Columns are searched 16 values at a time; their bins are transposed to rows again.
     """
     run_parts(chunks_to_bins, -(-len(out) // CHUNK), (values, addresses, column_of, heaps, heap_starts, levels, out))

@@ -9,7 +9,7 @@ SMALLEST = 1e-6  # probabilities keep this distance from 0 and 1
 
 
 @njit(cache=True, nogil=True)
-def inside(p):
+def clipped(p):
     """A probability, away from 0 and 1 so that it has a logarithm."""
     return min(max(p, SMALLEST), 1.0 - SMALLEST)
 
@@ -22,7 +22,7 @@ def expected_examinations(pairs, places, shown, clicked, attraction, examination
     """
     for i in prange(len(pairs)):
         a, e = attraction[pairs[i]], examination[places[i]]
-        p = inside(a * e)
+        p = clipped(a * e)
         out[i] = clicked[i] + (shown[i] - clicked[i]) * e * (1.0 - a) / (1.0 - p)
         logs[i] = clicked[i] * np.log(p) + (shown[i] - clicked[i]) * np.log(1.0 - p)
 
@@ -75,12 +75,12 @@ def browsing_posteriors(offsets, clicks, attraction, satisfaction, continuation,
         for row in range(start, last):
             decisions += 1.0
             went_on += 1.0
-            log += np.log(inside(attraction[row])) if clicks[row] else np.log(inside(1.0 - attraction[row]))
-            log += np.log(inside(continuation)) + (np.log(inside(1.0 - satisfaction[row])) if clicks[row] else 0.0)
+            log += np.log(clipped(attraction[row])) if clicks[row] else np.log(clipped(1.0 - attraction[row]))
+            log += np.log(clipped(continuation)) + (np.log(clipped(1.0 - satisfaction[row])) if clicks[row] else 0.0)
         reach = 1.0  # the chance that the next row was examined
         if last >= start:
             s = satisfaction[last]
-            log += np.log(inside(attraction[last]))
+            log += np.log(clipped(attraction[last]))
             if last + 1 < stop:
                 silent = continuation * quiet[last + 1 - start] + 1.0 - continuation
                 total = max(s + (1.0 - s) * silent, SMALLEST)
@@ -92,7 +92,7 @@ def browsing_posteriors(offsets, clicks, attraction, satisfaction, continuation,
             else:
                 satisfied[last] = s
         else:
-            log += np.log(inside(quiet[0]))
+            log += np.log(clipped(quiet[0]))
         for row in range(last + 1, stop):
             examined[row] = reach
             if row + 1 < stop:
@@ -111,9 +111,9 @@ def browsing_clicks(offsets, clicks, attraction, satisfaction, continuation, ful
         ahead = seen = 1.0
         for row in range(offsets[page], offsets[page + 1]):
             a, s = attraction[row], satisfaction[row]
-            full[row] = inside(a * ahead)
+            full[row] = clipped(a * ahead)
             ahead *= continuation * (1.0 - a * s)
-            conditional[row] = inside(a * seen)
+            conditional[row] = clipped(a * seen)
             if clicks[row]:
                 seen = continuation * (1.0 - s)
             else:
@@ -121,8 +121,10 @@ def browsing_clicks(offsets, clicks, attraction, satisfaction, continuation, ful
 
 
 @njit(cache=True, nogil=True)
-def harvest(starts, places, shown, clicked, n_places, out):
-    """Clicks of the same pairs at two different places: `out[k, l]` are (shown, clicked) at place k.
+def harvest(starts, places, shown, clicked, out):
+    """Intervention harvesting (Agarwal et al. 2019): clicks of the same pairs at two different places.
+
+    `out[k, l]` are (shown, clicked) at place k, of pairs that were also shown at place l.
 
     A pair that was shown n times at k and m times at l counts n·m / (n + m) at both places, with its share of clicks.
     """

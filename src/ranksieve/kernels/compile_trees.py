@@ -33,9 +33,7 @@ class Compiled(NamedTuple):
     limits: np.ndarray  # uint8 per test: true if the (shifted) column is larger
     lines: np.ndarray  # int32, four per line: positions of the test, low, high, middle
     line_starts: np.ndarray  # int64: lines of each `TOGETHER` trees
-    levels: (
-        np.ndarray
-    )  # int32, (n_trees, 17): number of levels of an oblivious tree, else 0; then its tests, last first
+    levels: np.ndarray  # int32, (n_trees, 17): levels of an oblivious tree, else 0; then its tests, last first
     values: np.ndarray  # float64 per leaf, from left to right
     leaves: np.ndarray  # int32 per leaf, from left to right: its number in the forest
     leaf_starts: np.ndarray  # int64, n_trees + 1

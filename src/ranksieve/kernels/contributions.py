@@ -109,11 +109,11 @@ def send_down(node, child, above, m, table, row, hot, products):
     """Products at a child: those at its parent times the edge's factor."""
     edge, before = uintp(child * WIDTH), uintp(above * WIDTH)
     for q in range(m):
-        both, left_it, apart = table[row + CASES * q], table[row + CASES * q + 1], table[row + CASES * q + 2]
+        hot_hot, cold_hot, cold_cold = table[row + CASES * q], table[row + CASES * q + 1], table[row + CASES * q + 2]
         here, there = uintp((node * m + q) * WIDTH), uintp((child * m + q) * WIDTH)
         for k in range(uintp(WIDTH)):
             is_hot, was_hot = hot[edge + k] > 0.0, hot[before + k] > 0.0
-            factor = both if is_hot else (left_it if was_hot else apart)
+            factor = hot_hot if is_hot else (cold_hot if was_hot else cold_cold)
             products[there + k] = products[here + k] * factor
 
 

@@ -6,7 +6,7 @@ from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import load_bytes, prefetch, store
 from ranksieve.kernels.parallel import run_parts
 
-AHEAD = 6  # rows that are copied later, for which memory is asked now
+AHEAD = 6  # rows between the one that is copied and the one that is prefetched
 
 
 @njit(cache=True, nogil=True)
@@ -23,6 +23,7 @@ def copy_bytes(source, start, n, target, place):
 
 @njit(cache=True, nogil=True)
 def prefetch_row(array, row, width):
+    """Prefetch all cache lines of a row of a flat matrix with rows of `width` bytes."""
     for line in range(0, width, 64):
         prefetch(array, np.int64(row) * width + line)
 
@@ -42,6 +43,7 @@ def copy_rows(start, stop, matrix, first, rows, slots, out):
 
 @njit(cache=True, nogil=True)
 def take_some(start, stop, matrix, rows, out):
+    """`take_rows` of rows[start:stop]."""
     width, source, target = matrix.shape[1], matrix.reshape(matrix.size), out.reshape(out.size)
     for k in range(start, stop):
         if k + AHEAD < stop:

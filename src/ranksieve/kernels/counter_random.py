@@ -5,7 +5,7 @@ from numba import prange
 
 from ranksieve.kernels.jit import njit
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: the increment of splitmix64
 
 
 @njit(cache=True, nogil=True)

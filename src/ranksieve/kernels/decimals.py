@@ -18,6 +18,11 @@ FAR = np.int64(1_000_000_000)  # an exponent beyond anything; longer ones stop h
 DOUBT = 1e-14  # more than the relative error of three roundings of float64
 NOT_A_NUMBER, INFINITE = 1, 2
 
+# Characters.
+TAB, FEED, RETURN, SPACE, HASH, PLUS, COMMA, MINUS, POINT = 9, 10, 13, 32, 35, 43, 44, 45, 46
+ZERO, NINE, COLON, LARGE_E, SMALL_A, SMALL_E, SMALL_F, SMALL_I, SMALL_N = 48, 57, 58, 69, 97, 101, 102, 105, 110
+TO_SMALL = 32  # the bit that turns a large letter into a small one
+
 # Eight characters as one number, the first in its lowest byte.
 ZEROS = np.uint64(0x3030303030303030)
 ABOVE_NINE = np.uint64(0x7676767676767676)  # added to a byte above 9, sets its highest bit
@@ -78,11 +83,11 @@ def take_digits(buffer, i, mantissa, powers):
             return mantissa * np.int64(powers[n]) + eight_digits(front), i + n
         mantissa = mantissa * 100_000_000 + eight_digits(digits)
         i += 8
-    digit = byte_at(buffer, i) - 48
+    digit = byte_at(buffer, i) - ZERO
     while digit >= 0 and digit <= 9:
         mantissa = mantissa * 10 + digit
         i += 1
-        digit = byte_at(buffer, i) - 48
+        digit = byte_at(buffer, i) - ZERO
     return mantissa, i
 
 
@@ -92,7 +97,7 @@ def first_digits(buffer, i, stop):
     mantissa = exponent = np.int64(0)
     taken, after_point = 0, False
     while i < stop:
-        digit = byte_at(buffer, i) - 48
+        digit = byte_at(buffer, i) - ZERO
         i += 1
         if digit < 0 or digit > 9:
             after_point = True
@@ -132,14 +137,14 @@ def scale(mantissa, exponent, powers):
 @njit(cache=True, nogil=True, _nrt=False)
 def parse_word(buffer, i):
     """`nan`, or the kinds of infinity: the value, where it ends and its kind."""
-    a, b, c = byte_at(buffer, i) | 32, 0, 0
-    if a == 105 or a == 110:
-        b = byte_at(buffer, i + 1) | 32
-        if b == 110 or b == 97:
-            c = byte_at(buffer, i + 2) | 32
-    if a == 110 and b == 97 and c == 110:
+    a, b, c = byte_at(buffer, i) | TO_SMALL, 0, 0
+    if a == SMALL_I or a == SMALL_N:  # noqa: SIM109
+        b = byte_at(buffer, i + 1) | TO_SMALL
+        if b == SMALL_N or b == SMALL_A:  # noqa: SIM109
+            c = byte_at(buffer, i + 2) | TO_SMALL
+    if a == SMALL_N and b == SMALL_A and c == SMALL_N:
         return np.nan, i + 3, 0
-    if a == 105 and b == 110 and c == 102:
+    if a == SMALL_I and b == SMALL_N and c == SMALL_F:
         return np.inf, i + 3, INFINITE
     return 0.0, i, NOT_A_NUMBER
 
@@ -150,14 +155,14 @@ def parse_number(buffer, i, powers):
 
     Same as float32(float(text)) where not in doubt. Beyond 18 digits the mantissa wraps around and is read again.
     """
-    negative = byte_at(buffer, i) == 45
-    if negative or byte_at(buffer, i) == 43:
+    negative = byte_at(buffer, i) == MINUS
+    if negative or byte_at(buffer, i) == PLUS:
         i += 1
     start = i
     mantissa, i = take_digits(buffer, i, np.int64(0), powers)
     n_digits = i - start
     exponent = np.int64(0)
-    if byte_at(buffer, i) == 46:
+    if byte_at(buffer, i) == POINT:
         point = i + 1
         mantissa, i = take_digits(buffer, point, mantissa, powers)
         n_digits += i - point
@@ -166,20 +171,20 @@ def parse_number(buffer, i, powers):
         value, i, kind = parse_word(buffer, start)
         return value, i, kind, False
     first = start
-    while n_digits > SAFE_DIGITS and (byte_at(buffer, first) == 48 or byte_at(buffer, first) == 46):
-        n_digits -= byte_at(buffer, first) == 48  # zeros in front do not count
+    while n_digits > SAFE_DIGITS and (byte_at(buffer, first) == ZERO or byte_at(buffer, first) == POINT):
+        n_digits -= byte_at(buffer, first) == ZERO  # zeros in front do not count
         first += 1
     if n_digits > SAFE_DIGITS:
         mantissa, exponent = first_digits(buffer, start, i)
-    if byte_at(buffer, i) == 101 or byte_at(buffer, i) == 69:
+    if byte_at(buffer, i) == SMALL_E or byte_at(buffer, i) == LARGE_E:
         i += 1
-        down = byte_at(buffer, i) == 45
-        if down or byte_at(buffer, i) == 43:
+        down = byte_at(buffer, i) == MINUS
+        if down or byte_at(buffer, i) == PLUS:
             i += 1
         start = i
         written = np.int64(0)
-        while byte_at(buffer, i) >= 48 and byte_at(buffer, i) <= 57:
-            written = min(written * 10 + byte_at(buffer, i) - 48, FAR)
+        while byte_at(buffer, i) >= ZERO and byte_at(buffer, i) <= NINE:
+            written = min(written * 10 + byte_at(buffer, i) - ZERO, FAR)
             i += 1
         if i == start:
             return 0.0, i, NOT_A_NUMBER, False

@@ -1,4 +1,11 @@
-"""Dividing the rows of a leaf between its two children, in place and in their order."""
+"""Dividing the rows of a leaf between its two children, in place and in their order.
+
+    rows       3 5 6 8 9          5, 8 and 9 go left
+    scratch    5 8 9 6 3          `sort_sides`: left ones from the front, others from the back
+    rows       5 8 9 3 6          `put_back`: others in their old order again
+
+Same as a stable partition.
+"""
 
 import numpy as np
 from numba import uintp
@@ -8,7 +15,7 @@ from ranksieve.kernels.lanes import prefetch
 from ranksieve.kernels.parallel import run_parts
 
 CHUNK = 4_096  # rows a thread moves at a time; all threads divide a larger leaf
-AHEAD = 32  # rows whose bins are asked for before they are needed
+AHEAD = 32  # rows between the one that is read and the one that is prefetched
 
 
 @njit(cache=True, nogil=True)
@@ -19,7 +26,7 @@ def sort_sides(bins, rows, scratch, low, high, feature, goes_left):
     """
     flat_bins, width, column = bins.reshape(bins.size), np.int64(bins.shape[1]), np.int64(feature)
     left, right = low, high - 1
-    scattered = low < high and rows[right] - rows[low] != right - low  # the machine does not foresee where they are
+    scattered = low < high and rows[right] - rows[low] != right - low  # the processor does not prefetch these
     for i in range(low, high):
         if scattered:
             prefetch(flat_bins, np.int64(rows[min(i + AHEAD, high - 1)]) * width + column)
@@ -61,7 +68,7 @@ def put_chunks_back(first, last, rows, scratch, start, stop, lefts):
 
 @njit(cache=True, nogil=True)
 def divide_many(bins, rows, scratch, start, stop, feature, goes_left):
-    """`divide_rows` on all threads."""
+    """Same as `divide_rows`, on all threads: each sorts some chunks; then all know where their rows go."""
     n_chunks = -(-(stop - start) // CHUNK)
     lefts = np.zeros(n_chunks + 1, np.int64)
     run_parts(sort_chunks, n_chunks, (bins, rows, scratch, start, stop, feature, goes_left, lefts))

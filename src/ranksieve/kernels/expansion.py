@@ -4,13 +4,14 @@ import numpy as np
 
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.neighbours import largest
+from ranksieve.kernels.offsets import longest_piece
 from ranksieve.kernels.parallel import run_parts
 
 SIZES = (3, 5, 10)  # numbers of best candidates to expand a query with
 N_TERMS = 50  # terms added to a query
-N_EXPANSION = 7  # the query and the expanded ones with openings counted, then the expanded ones without
+N_EXPANSION = 7  # scores: by the query and by the expanded ones, openings counted; then by the expanded ones without
 K1, B = 1.2, 0.6
-REACH = 8.0  # positions after which an opening counts a third
+REACH = 8.0  # positions within which the weight of an opening falls to 1 / e
 N_FIRSTS = 256  # first positions that are distinguished
 
 
@@ -22,12 +23,13 @@ def opening():
 
 @njit(cache=True, nogil=True)
 def saturation(length, mean_length):
+    """BM25's k1 · (1 - b + b · length / mean length): the frequency that counts one half."""
     return K1 * (1.0 - B + B * length / mean_length)
 
 
 @njit(cache=True, nogil=True)
 def add_document(forward, firsts, doc, weight, idf, half, openings, sums, seen, n):
-    """Add the BM25 weights of a document's terms, with openings counted and without; returns how many were met."""
+    """Add the BM25 weights of a document's terms, with openings counted and without; returns the length of `seen`."""
     starts, terms, tfs = forward
     for k in range(starts[doc], starts[doc + 1]):
         term = terms[k]
@@ -103,7 +105,7 @@ def expand(forward, firsts, docs, scores, idf, lengths, mean_length, openings, s
     n, i, equal = 0, 0, False
     for c in range(len(SIZES)):
         stop = min(SIZES[c], most)
-        if stop > 0 and scores[stop - 1] <= 0.0 and not equal:  # as `feedback.spread` decides for each size
+        if stop > 0 and scores[stop - 1] <= 0.0 and not equal:  # as `feedback.candidate_weights` decides for each size
             clear_sums(seen[:n], sums)
             n, i, equal = 0, 0, True
         while i < stop:
@@ -145,12 +147,10 @@ def describe_document(forward, firsts, doc, half, openings, slots, table, row):
 @njit(cache=True, nogil=True)
 def describe_some_expansions(first_thread, last_thread, forward, firsts, idf, lengths, mean_length, queries, candidates,
                              n_threads, out):  # fmt: skip
+    """`describe_expansion` by threads first_thread:last_thread; thread t takes the queries t, t + n_threads, …"""
     query_starts, query_terms, query_weights = queries
     starts, all_docs, scores = candidates
-    longest = 0
-    for q in range(len(query_starts) - 1):
-        longest = max(longest, query_starts[q + 1] - query_starts[q])
-    room = 1 + longest + (N_EXPANSION - 1) * N_TERMS
+    room = 1 + longest_piece(query_starts) + (N_EXPANSION - 1) * N_TERMS
     for thread in range(first_thread, last_thread):
         sums, slots = np.zeros((len(idf), 2)), np.zeros(len(idf), np.int32)
         slot_terms, table = np.empty(room, np.int32), np.empty((room, N_EXPANSION))
@@ -176,7 +176,7 @@ def describe_some_expansions(first_thread, last_thread, forward, firsts, idf, le
 def describe_expansion(forward, firsts, idf, lengths, mean_length, queries, candidates, n_threads, out):
     """Scores of every candidate by the query and by the expanded ones; a query's weights add up to one.
 
-    `firsts` are the positions where terms of `forward` occur first, those behind the last counted as that one.
+    `firsts` are the positions where terms of `forward` occur first, at most N_FIRSTS - 1.
     `queries` is (starts, terms, weights), `candidates` is (starts, documents, scores).
     """
     given = forward, firsts, idf, lengths, mean_length, queries, candidates, n_threads, out

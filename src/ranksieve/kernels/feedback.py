@@ -1,12 +1,12 @@
-"""Pseudo-relevance feedback: how much a candidate is like the best candidates of the first stage."""
+"""Pseudo-relevance feedback: the similarity of a candidate to the best candidates of the first stage."""
 
 import numpy as np
 
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 
-SIZES = (3, 5, 10)  # best candidates that a centroid is of
-MODELS = (5, 10)  # best candidates that a relevance model is of
+SIZES = (3, 5, 10)  # numbers of best candidates, one centroid each
+MODELS = (5, 10)  # numbers of best candidates, one relevance model each
 N_TERMS = 30  # terms of a relevance model
 N_FEEDBACK = 5
 K1, B = 1.2, 0.75
@@ -14,21 +14,21 @@ N_LOGS = 256  # frequencies whose logarithm is looked up
 
 
 @njit(cache=True, nogil=True)
-def damping():
-    """What `damped` looks up."""
+def sublinear_tfs():
+    """1 + log tf for frequencies below N_LOGS, 0 for 0: the table that `sublinear_tf` reads."""
     logs = np.zeros(N_LOGS)
     logs[1:] = 1.0 + np.log(np.arange(1, N_LOGS))
     return logs
 
 
 @njit(cache=True, nogil=True)
-def damped(tf, logs):
-    """1 + log tf."""
+def sublinear_tf(tf, logs):
+    """1 + log tf, as scikit-learn's `sublinear_tf`; `logs` is the result of `sublinear_tfs`."""
     return logs[tf] if tf < N_LOGS else 1.0 + np.log(tf)
 
 
 @njit(cache=True, nogil=True)
-def spread(scores, n, weights):
+def candidate_weights(scores, n, weights):
     """Weights of the n best candidates that add up to one: by score, or equal where scores are not above 0."""
     total = 0.0
     for i in range(n):
@@ -39,17 +39,17 @@ def spread(scores, n, weights):
 
 @njit(cache=True, nogil=True)
 def add_centroid(forward, docs, weights, idf, norms, logs, column, sums):
-    """Add the tf·idf vectors of documents, each of length one, weighted; times idf, which their cosines need."""
+    """Add the weighted tf·idf vectors of documents, each of length one, times idf: a cosine needs the idf twice."""
     starts, terms, tfs = forward
     for i in range(len(docs)):
         scale = weights[i] / max(norms[docs[i]], 1e-12)
         for k in range(starts[docs[i]], starts[docs[i] + 1]):
-            sums[terms[k], column] += scale * damped(tfs[k], logs) * idf[terms[k]] ** 2
+            sums[terms[k], column] += scale * sublinear_tf(tfs[k], logs) * idf[terms[k]] ** 2
 
 
 @njit(cache=True, nogil=True)
 def add_model(forward, docs, weights, idf, lengths, column, sums):
-    """Add the terms that say most about documents, by p(term) · idf; p adds up to one, times BM25's factors."""
+    """Add the N_TERMS terms with the largest p(term) · idf in documents: p adds up to one, times (k1 + 1) · idf."""
     starts, terms, tfs = forward
     n = 0
     for doc in docs:
@@ -77,7 +77,7 @@ def add_model(forward, docs, weights, idf, lengths, column, sums):
 
 @njit(cache=True, nogil=True)
 def describe_candidate(forward, doc, norm, saturation, logs, sums, row):
-    """Likeness of one document to every centroid and model.
+    """The cosine of one document with every centroid, and its BM25 score by every relevance model.
 
     Terms that none of them has add zeros: a test for them takes longer, as its outcome cannot be predicted.
     """
@@ -85,7 +85,7 @@ def describe_candidate(forward, doc, norm, saturation, logs, sums, row):
     a = b = c = d = e = 0.0
     for k in range(starts[doc], starts[doc + 1]):
         some = sums[np.uint32(terms[k])]  # unsigned: no check for negative places
-        weight = damped(tfs[k], logs)
+        weight = sublinear_tf(tfs[k], logs)
         share = tfs[k] / (tfs[k] + saturation)
         a += weight * some[0]
         b += weight * some[1]
@@ -99,22 +99,23 @@ def describe_candidate(forward, doc, norm, saturation, logs, sums, row):
 @njit(cache=True, nogil=True)
 def describe_some_feedback(first_thread, last_thread, forward, idf, norms, lengths, mean_length, candidates, n_threads,
                            out):  # fmt: skip
+    """`describe_feedback` by threads first_thread:last_thread; thread t takes the queries t, t + n_threads, …"""
     starts, all_docs, scores = candidates
     for thread in range(first_thread, last_thread):
         sums, weights = np.zeros((len(idf), N_FEEDBACK)), np.empty(max(SIZES))
-        row, logs = np.empty(N_FEEDBACK), damping()
+        row, logs = np.empty(N_FEEDBACK), sublinear_tfs()
         for q in range(thread, len(starts) - 1, n_threads):
             first, stop = starts[q], starts[q + 1]
             docs = all_docs[first:stop]
             own = np.zeros((3, max(SIZES)))
             for c in range(3):
                 n = min(SIZES[c], len(docs))
-                spread(scores[first:stop], n, weights)
+                candidate_weights(scores[first:stop], n, weights)
                 own[c, :n] = weights[:n]
                 add_centroid(forward, docs[:n], weights, idf, norms, logs, c, sums)
             for c in range(2):
                 n = min(MODELS[c], len(docs))
-                spread(scores[first:stop], n, weights)
+                candidate_weights(scores[first:stop], n, weights)
                 add_model(forward, docs[:n], weights, idf, lengths, 3 + c, sums)
             for i in range(len(docs)):
                 saturation = K1 * (1.0 - B + B * lengths[docs[i]] / mean_length)

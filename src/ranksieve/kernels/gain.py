@@ -86,9 +86,7 @@ class CutTerms(NamedTuple):
     fewest: int | np.int64  # rows on a side
     most_rows: int | np.int64  # a left side may have from `fewest` to `fewest + most_rows`
     least_hess: int | np.int64  # units of second derivatives on a side
-    most_hess: (
-        int | np.int64
-    )  # a left side may have from `least_hess` to `least_hess + most_hess`; -1: none is possible
+    most_hess: int | np.int64  # likewise from `least_hess` to `least_hess + most_hess`; -1: no cut is possible
     unit: float  # the weight of one row or of one unit of second derivatives
     least_weight: float  # of a side with `fewest` rows or with `least_hess`; x and y are this and what is above it
     weight: float  # S

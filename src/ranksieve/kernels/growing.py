@@ -49,9 +49,7 @@ class GrowState(NamedTuple):
     parents: np.ndarray  # per leaf: the split above it, or -1
     slots: np.ndarray  # per leaf: where its histogram is
     gains: np.ndarray  # per leaf: of its best split; 0 where it has none
-    cuts: (
-        np.ndarray
-    )  # per leaf, its best split: column (NO_SPLIT: none), bin, missing left, left sums, words of its set
+    cuts: np.ndarray  # per leaf, its best split: column or NO_SPLIT, bin, missing left, left sums, words of its set
     pair: np.ndarray  # the two newest leaves, the smaller one first
     searched: np.ndarray  # which of them may be split again
     found_gains: np.ndarray  # what the search found for them
@@ -215,7 +213,7 @@ def search_both(state, columns, rules, hist, smaller, first, last, gains, cuts):
     for lane in range(first, last, LANES):
         sums = groups_of(smaller, lane - first, lane - first + LANES)
         if sibling >= 0:
-            add_histogram(groups_of(hist[sibling], lane, lane + LANES), sums, columns.n_bins, lane, lane + LANES, -1)
+            add_histogram(groups_of(hist[sibling], lane, lane + LANES), sums, columns.n_bins, lane, -1)
         for side in range(2 if sibling >= 0 else 1):  # one call is compiled in half of the time of two
             if side == 1:
                 sums = groups_of(hist[sibling], lane, lane + LANES)
@@ -254,6 +252,7 @@ def search_few(rows, state, columns, rules, bounds, first, last, block, gains, c
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def search_some_columns(first_part, last_part, rows, state, columns, rules, bounds, has_sums, sums, gains, cuts):
+    """`search_rows` of the parts first_part:last_part of the columns, without joining them."""
     start, stop = bounds[state.pair[0]]
     in_block = stop - start <= FEW_ROWS and not has_sums  # the smaller leaf needs no histogram of its own
     step = BLOCK if in_block else rows.bins.shape[1]
@@ -291,6 +290,7 @@ def search_rows(rows, state, columns, rules, bounds, has_sums, sums):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def search_some_sums(first, last, state, columns, rules, hist, gains, cuts):
+    """`search_sums` of the parts first:last of the columns, without joining them."""
     slot = state.slots[state.pair[0]]
     for part in range(first, last):
         low, high = columns.borders[part], columns.borders[part + 1]

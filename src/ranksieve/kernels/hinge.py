@@ -28,6 +28,7 @@ def grade_numbers(labels, offsets, grades):
 
 @njit(cache=True, nogil=True)
 def _insert(sums, grade, weight, score):
+    """Add a document to the Fenwick tree: its weight, weight times score and weight times squared score."""
     while grade < len(sums):
         sums[grade, 0] += weight
         sums[grade, 1] += weight * score
@@ -82,7 +83,7 @@ def query_hinge(scores, grades, weights, slopes):
 
 @njit(cache=True, nogil=True)
 def _scores_of(X, start, means, coefficients, scores):
-    """Sums over features in four strands, which the processor adds side by side; NaN counts as the mean."""
+    """Scores of a list. Features are added to four partial sums, which do not wait for each other; NaN is the mean."""
     n_features = X.shape[1]
     whole = n_features - n_features % 4
     for i in range(len(scores)):
@@ -163,6 +164,7 @@ def query_curvature(X, start, scores, grades, weights, means, slots, counts, sum
 
 @njit(cache=True, nogil=True)
 def _insert_row(rows, grade, weight, row, means):
+    """Add a document's weighted row, less the means, to a Fenwick tree of rows; NaN counts as the mean."""
     while grade < len(rows):
         for f in range(len(row)):
             x = row[f] - means[f]

@@ -1,9 +1,9 @@
 """Histograms of a leaf's rows: sums of gradients, second derivatives and counts for every bin of every feature.
 
 A histogram is stored in groups of LANES features, and in a group bin by bin, `hist[group, plane, bin, lane]`, so that
-one vector instruction handles several features, and a group, 32 KB, stays in the nearest cache while it is summed,
-subtracted and searched. Plane 0 packs sums in one integer: gradient << count_bits | count, or with second derivatives
-between the two, see `gain.SplitRules`. Plane 1, if present, sums second derivatives on their own.
+one vector instruction handles several features, and a group, 32 KB, stays in the first-level cache while it is
+summed, subtracted and searched. Plane 0 packs sums in one integer: gradient << count_bits | count, or with second
+derivatives between the two, see `gain.SplitRules`. Plane 1, if present, sums second derivatives on their own.
 All sums are fixed point: integer addition is associative, so threads or machines may share rows in any way.
 """
 
@@ -23,7 +23,7 @@ WORD = 8  # bins that are read together: byte k of a word, from the lowest, is c
 WORDS = LANES // WORD  # in a group
 CHUNK = 256  # rows whose bins are copied before they are summed
 TILE = WORDS * CHUNK + 8  # words of a group's copy; with a power of two, all would be in the same cache sets
-TOGETHER = 4  # rows that are asked for before the ones in front of them are copied
+TOGETHER = 4  # rows that are prefetched together, while those before them are copied
 LARGE_LEAF = 32_768  # rows from which on a leaf is summed by rows instead of by columns
 
 
@@ -52,13 +52,11 @@ class Columns(NamedTuple):
     signs: np.ndarray  # 1: scores must not fall as the column rises; -1: not rise; 0: free. Empty: no constraints
     borders: np.ndarray  # thread t works on the columns borders[t]:borders[t + 1]
     # of splits by sets of categories, see `category_splits`
-    smooth: float = (
-        0.0  # added to second derivatives where categories are sorted; those of fewer documents are left out
-    )
+    smooth: float = 0.0  # added to H where categories are sorted; those with fewer documents are left out
     set_l2: float = 0.0  # added to the l2 of other splits
     most: int = 0  # categories in a set
     one_hot: int = 0  # up to so many categories, a set has one
-    group: int = 0  # documents that two sets to be tried differ by, and that are outside of a set
+    group: int = 0  # fewest documents by which sets that are tried differ, and fewest outside of a set
 
 
 @njit(cache=True, nogil=True)
@@ -71,8 +69,8 @@ def widest(n_bins, lane):
 
 
 @njit(cache=True, nogil=True)
-def ask_for_rows(rows, flat_bins, start, stop, first, last):
-    """Bring the members start:stop into the cache. Where they are scattered, the machine does not foresee them."""
+def prefetch_rows(rows, flat_bins, start, stop, first, last):
+    """Prefetch the members start:stop where they are scattered; rows in sequence are prefetched by the processor."""
     if start < stop and rows.members[stop - 1] - rows.members[start] != stop - 1 - start:
         for i in range(start, stop):
             row = np.int64(rows.members[i])
@@ -88,8 +86,8 @@ def groups_of(hist, first, last):
 
 
 @njit(cache=True, nogil=True)
-def clear_columns(hist, n_bins, first, last):
-    """Zero the columns first:last; `hist` has their groups."""
+def clear_columns(hist, n_bins, first):
+    """Zero the groups of `hist`, which are those of the columns from `first` on."""
     for g in range(len(hist)):
         for plane in range(hist.shape[1]):
             hist[g, plane, : widest(n_bins, first + g * LANES)] = 0
@@ -104,7 +102,7 @@ def copy_members(rows, start, stop, first, last, tiles):
     first_word, n_words, tile = uintp(first // WORD), uintp((last - first) // WORD), uintp(TILE)
     for i in range(start, stop):
         if (i - start) % TOGETHER == 0:
-            ask_for_rows(rows, flat_bins, i + TOGETHER, min(i + 2 * TOGETHER, stop), first, last)
+            prefetch_rows(rows, flat_bins, i + TOGETHER, min(i + 2 * TOGETHER, stop), first, last)
         source, target = uintp(rows.members[i]) * width + first_word, uintp(i - start) * uintp(WORDS)
         for word in range(uintp(0), n_words, uintp(WORDS)):
             for half in range(uintp(WORDS)):
@@ -132,7 +130,7 @@ def add_members(rows, start, stop, counted, first, last, hist):
     """Add the members start:stop, less the counts that are there already, to the columns first:last.
 
     `hist` has the groups of these columns. Bins of CHUNK members are copied first, so that these are added to one group
-    after the other: a group fits into the nearest cache, all of them do not.
+    after the other: a group fits into the first-level cache, all of them do not.
     """
     n_planes, plane_size, flat_hist = hist.shape[1], uintp(hist.shape[2] * LANES), hist.reshape(hist.size)
     most = min(CHUNK, stop - start)
@@ -155,15 +153,15 @@ def add_members(rows, start, stop, counted, first, last, hist):
 @njit(cache=True, nogil=True, error_model="numpy")
 def build_histogram(rows, start, stop, n_bins, first, last, hist):
     """Sum the members start:stop into the columns first:last; `hist` has their groups."""
-    clear_columns(hist, n_bins, first, last)
+    clear_columns(hist, n_bins, first)
     add_members(rows, start, stop, 0, first, last, hist)
 
 
 @njit(cache=True, nogil=True)
-def add_histogram(hist, other, n_bins, first, last, sign):
+def add_histogram(hist, other, n_bins, first, sign):
     """Add another histogram (sign 1), or subtract it (-1): parent minus one child is the other.
 
-    Both have the groups of the columns first:last.
+    Both have the groups of the columns from `first` on.
     """
     flat, flat_other = hist.reshape(hist.size), other.reshape(other.size)
     for g in range(len(hist)):
@@ -185,6 +183,7 @@ def is_summed_by_rows(columns, start, stop):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_some_rows(first, last, rows, columns, start, stop, spare, hist):
+    """`sum_by_rows` of the parts first:last of the members."""
     n_parts, width, n_bins = len(columns.borders) - 1, rows.bins.shape[1], columns.n_bins
     for part in range(first, last):
         low = start + (stop - start) * part // n_parts
@@ -206,19 +205,20 @@ def finish_columns(rows, columns, start, stop, first, last, spare, hist):
     """
     if is_summed_by_rows(columns, start, stop):
         for other in range(len(columns.borders) - 2):
-            add_histogram(hist, groups_of(spare[other], first, last), columns.n_bins, first, last, 1)
+            add_histogram(hist, groups_of(spare[other], first, last), columns.n_bins, first, 1)
     else:
         build_histogram(rows, start, stop, columns.n_bins, first, last, hist)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_some_columns(first, last, rows, columns, start, stop, hist, spare, slot, parent):
+    """`sum_leaf` of the parts first:last of the columns."""
     for part in range(first, last):
         low, high = columns.borders[part], columns.borders[part + 1]
         sums = groups_of(hist[slot], low, high)
         finish_columns(rows, columns, start, stop, low, high, spare, sums)
         if parent >= 0:
-            add_histogram(groups_of(hist[parent], low, high), sums, columns.n_bins, low, high, -1)
+            add_histogram(groups_of(hist[parent], low, high), sums, columns.n_bins, low, -1)
 
 
 @njit(cache=True, nogil=True)
@@ -240,6 +240,7 @@ def copy_bins(source, target):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_some_sparse_rows(first, last, rows, columns, counts, hist, spare):
+    """`sum_sparse_rows` of the parts first:last of the rows, without adding the parts."""
     n_parts, n_rows, width = len(columns.borders) - 1, len(rows.packed), rows.bins.shape[1]
     others = TreeRows(rows.bins, rows.scratch, rows.scratch, rows.packed, rows.hess)
     for part in range(first, last):
@@ -251,17 +252,18 @@ def sum_some_sparse_rows(first, last, rows, columns, counts, hist, spare):
         if part == 0:
             copy_bins(counts, hist)
         else:
-            clear_columns(spare[part - 1], columns.n_bins, 0, width)
+            clear_columns(spare[part - 1], columns.n_bins, 0)
         add_members(others, low, low + n_others, 1, 0, width, hist if part == 0 else spare[part - 1])
 
 
 @njit(cache=True, nogil=True)
 def add_some_spare(first, last, columns, hist, spare):
+    """Add the histograms `spare` to `hist` in the parts first:last of the columns."""
     for part in range(first, last):
         low, high = columns.borders[part], columns.borders[part + 1]
         for other in range(len(columns.borders) - 2):
             sums = groups_of(hist, low, high)
-            add_histogram(sums, groups_of(spare[other], low, high), columns.n_bins, low, high, 1)
+            add_histogram(sums, groups_of(spare[other], low, high), columns.n_bins, low, 1)
 
 
 @njit(cache=True, nogil=True)

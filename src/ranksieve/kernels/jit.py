@@ -86,7 +86,7 @@ class KernelCache(FunctionCache):
                 time.sleep(0.02)
 
     def release(self) -> None:
-        """Let other processes go on that wait for the kernel."""
+        """Let processes that wait for the kernel continue."""
         while self._locks:
             path, lock = self._locks.pop()
             path.unlink(missing_ok=True)
@@ -122,6 +122,7 @@ def njit(**options: Any) -> Callable[[Any], Any]:
 
 
 def _keep_on_disk(kernel: Any, code: KernelCache) -> None:
+    """Give a kernel its cache on disk, and compile it so that other kernels can link it."""
     compile_kernel, kernel._cache = kernel.compile, code
 
     def compile_once(signature: Any) -> Any:

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve.kernels.decimals import byte_at, parse_number
+from ranksieve.kernels.decimals import (
+    COMMA,
+    FEED,
+    MINUS,
+    NINE,
+    POINT,
+    RETURN,
+    SPACE,
+    TAB,
+    ZERO,
+    byte_at,
+    parse_number,
+)
 from ranksieve.kernels.jit import njit
 
-TAB, FEED, RETURN, SPACE, COMMA, MINUS, POINT, ZERO, NINE, OPEN, CLOSE = 9, 10, 13, 32, 44, 45, 46, 48, 57, 91, 93
+OPEN, CLOSE = 91, 93  # brackets
 NULL = 0x6C6C756E  # the letters, the first one lowest
 
 
 @njit(cache=True, nogil=True, _nrt=False)
 def skip_space(buffer, i):
+    """The first place from i on that is not white space in JSON."""
     byte = byte_at(buffer, i)
     while byte <= SPACE and byte in (SPACE, FEED, RETURN, TAB):
         i += 1
@@ -22,6 +35,7 @@ def skip_space(buffer, i):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def is_null(buffer, i):
+    """Whether the four characters at i are `null`."""
     letters = 0
     for place in range(min(4, len(buffer) - i)):
         letters |= byte_at(buffer, i + place) << (8 * place)

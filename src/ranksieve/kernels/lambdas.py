@@ -1,10 +1,11 @@
 """λ-gradients of a metric (Wu et al. 2010, eq. 2–5, Algorithm 1), one query at a time.
 
-A pair counts by how much the metric changes if its two documents change places. Ranks beyond `truncation` count nothing
-in the metric, so a pair needs one member within it.
+A pair is two documents of different gains: the head, which has the larger gain, and its partner. It is weighted by how
+much the metric changes if the two change places. Ranks beyond `truncation` count nothing in the metric, so a pair needs
+one member within it.
 
-The partners of a ranked document are all others as they stand; those of one beyond the truncation are the ranked ones,
-which are laid side by side for it. The loops over partners are simple enough to be vectorised.
+The partners of a head within the truncation are all others as they stand; those of one beyond it are the documents
+within, whose values are copied into arrays of their own. The loops over partners are simple enough to be vectorised.
 """
 
 import math
@@ -16,7 +17,8 @@ from ranksieve.kernels.metrics import PRECISION, RECIPROCAL, STOPPING, WEIGHTED,
 from ranksieve.kernels.parallel import run_parts
 
 NDCG = WEIGHTED  # the other kinds are MAP, MRR and ERR
-FURTHEST = 700.0  # exp of a larger difference is no number
+CLOSEST = 0.01  # is added to distances of scores, as in LightGBM
+FURTHEST = 700.0  # exp of a difference above 709 overflows
 
 
 @njit(cache=True, nogil=True)
@@ -90,7 +92,7 @@ def ndcg_changes(gain, discount, gains, discounts, inverse, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def swap_changes(kind, gain, rank, gains, ranks, depth, above, sums, first, second, inverse, out):
-    """The same of MAP, MRR or ERR."""
+    """|ΔMAP|, |ΔMRR| or |ΔERR| of a head with each partner of smaller gain; 0 with others."""
     for j in range(len(out)):
         out[j] = 0.0
         if gains[j] < gain:
@@ -107,7 +109,7 @@ def win_chances(score, power, scores, powers, close, out):
 
 @njit(cache=True, nogil=True)
 def sum_of(values):
-    """The sum, four numbers side by side: additions need not wait for each other."""
+    """The sum of values, as four partial sums: additions need not wait for each other."""
     a = b = c = d = 0.0
     whole = len(values) // 4 * 4
     for j in range(0, whole, 4):
@@ -124,9 +126,9 @@ def sum_of(values):
 def add_pairs(deltas, chances, grad, hess):
     """Add λ and w of a head's pairs to its partners; returns their sums, which are the head's. Inputs are used up."""
     for j in range(len(deltas)):
-        push = chances[j] * deltas[j]
-        deltas[j] = push
-        chances[j] = push * (1.0 - chances[j])
+        pair_lambda = chances[j] * deltas[j]
+        deltas[j] = pair_lambda
+        chances[j] = pair_lambda * (1.0 - chances[j])
     for j in range(len(deltas)):
         grad[j] -= deltas[j]
         hess[j] += chances[j]
@@ -139,7 +141,7 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
 
     The metric is divided by `ideal`; `by_rank` are the discounts of the ranks up to the truncation.
 
-    Only positives head a pair, and one that is itself beyond the truncation pairs with the ranked documents alone.
+    Only positives are heads; one beyond the truncation pairs with the documents within it alone.
     """
     n = len(gains)
     grad[:] = 0.0
@@ -165,7 +167,7 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
     for i in range(n):
         lowest = min(lowest, scores[i])
     spread, close = highest != lowest, False
-    # powers of all documents pay where a head has all of them as partners
+    # powers of all documents save time where a head has all of them as partners
     for rank in range(depth if highest - lowest < FURTHEST else 0):
         close |= ranked_gains[rank] > 0.0
     powers = np.exp(scores - highest) if close else scores
@@ -178,7 +180,7 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
         gain = gains[i]
         if gain <= 0.0:
             continue
-        # the partners: everybody, or the ranked
+        # the partners: all documents, or those within the truncation
         if discounts[i] > 0.0:
             g, s, d, p, r, m = gains, scores, discounts, powers, ranks, n
             to_grad, to_hess = grad, hess
@@ -192,12 +194,12 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
             swap_changes(kind, gain, ranks[i], g, r, depth, above, sums, first, second, inverse, deltas)
         if normalize and spread:
             for j in range(m):
-                deltas[j] /= 0.01 + abs(scores[i] - s[j])
+                deltas[j] /= CLOSEST + abs(scores[i] - s[j])
         win_chances(scores[i], powers[i], s, p, close, chances)
-        pushes, bends = add_pairs(deltas, chances, to_grad, to_hess)
-        grad[i] += pushes
-        hess[i] += bends
-        total += 2.0 * pushes
+        lambda_sum, hess_sum = add_pairs(deltas, chances, to_grad, to_hess)
+        grad[i] += lambda_sum
+        hess[i] += hess_sum
+        total += 2.0 * lambda_sum
     for rank in range(depth):
         grad[ranked[rank]] += ranked_grad[rank]
         hess[ranked[rank]] += ranked_hess[rank]
@@ -230,6 +232,7 @@ def all_ideals(kind: int, gains: np.ndarray, offsets: np.ndarray, by_rank: np.nd
 
 @njit(cache=True, nogil=True)
 def some_lambdas(first, last, kind, gains, scores, offsets, ideals, by_rank, normalize, grad, hess):
+    """`all_lambdas` of the queries first:last."""
     for q in range(first, last):
         own = slice(offsets[q], offsets[q + 1])
         query_lambdas(kind, gains[own], scores[own], ideals[q], by_rank, normalize, grad[own], hess[own])

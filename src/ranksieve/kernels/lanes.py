@@ -47,6 +47,8 @@ def address(context, builder, array_type, array, position, element):
 
 
 def _loader(lanes: Lanes) -> Any:
+    """An intrinsic that loads a register from an array."""
+
     def load(typing, array, position):
         """Elements `position`, `position + 1`, … of an array."""
 
@@ -123,6 +125,8 @@ def splat_numbers(typing, value):
 
 
 def _operation(lanes: Lanes, name: str) -> Any:
+    """An intrinsic for one operation of LLVM on two registers."""
+
     def operate(typing, left, right):
         """One operation of LLVM on the elements of two registers."""
 

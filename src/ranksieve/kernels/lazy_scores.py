@@ -1,4 +1,4 @@
-"""Keeping scores up to date lazily: a document that cannot matter yet is not scored yet.
+"""Keeping scores up to date lazily: a document that cannot be chosen yet is not scored yet.
 
 `done[d]` trees are in `scores[d]`. A tree adds at most its largest leaf, so with `ceilings[t]` the sum of the largest
 leaves of the first t trees, document d cannot score above `scores[d] + ceilings[now] - ceilings[done[d]]`. What of this
@@ -36,6 +36,7 @@ class EligibleRows(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def fill_heads(scores, done, sign, ceilings, heads):
+    """`heads[d] = sign * scores[d] - ceilings[done[d]]` for every document."""
     for d in range(len(heads)):
         heads[d] = sign * scores[d] - ceilings[done[d]]
 

@@ -1,4 +1,4 @@
-"""Leaf numbers of documents, in blocks as `scoring` has them."""
+"""Leaf numbers of documents, a block of 512 at a time, as in `scoring`."""
 
 import numpy as np
 
@@ -29,6 +29,7 @@ def leaves_of_block(columns, n_docs, trees, space, out):
 
 @njit(cache=True, nogil=True)
 def leaves_of_ranked_blocks(first, last, ranked, n_docs, trees, out):
+    """`leaves_of_ranked` of the blocks first:last."""
     space = scratch(trees)
     for block in range(first, last):
         start = block * BLOCK
@@ -43,6 +44,7 @@ def leaves_of_ranked(ranked, n_docs, trees, out):
 
 @njit(cache=True, nogil=True)
 def leaves_of_binned_blocks(first, last, bins, trees, out):
+    """`leaves_of_binned` of the blocks first:last."""
     (positions, rows, columns), space = column_scratch(bins.shape[1]), scratch(trees)
     for start in range(BLOCK * first, min(BLOCK * last, len(bins)), BLOCK):
         n_docs = min(BLOCK, len(bins) - start)

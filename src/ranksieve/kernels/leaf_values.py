@@ -20,6 +20,7 @@ def rows_in_part(bounds, leaf, part, n_rows):
 
 @njit(cache=True, nogil=True)
 def sum_leaves_of_parts(first, last, members, bounds, grad, hess, factors, out):
+    """`sum_leaves` of the parts first:last of the rows, without adding the parts."""
     (a, b), (c, d) = factors
     for part in range(first, last):
         for leaf in range(len(bounds)):
@@ -48,6 +49,7 @@ def sum_leaves(members, bounds, grad, hess, factors):
 
 @njit(cache=True, nogil=True)
 def add_to_some_parts(first, last, members, bounds, leaf_values, scores):
+    """`add_leaf_values` of the parts first:last of the rows."""
     for part in range(first, last):
         for leaf in range(len(bounds)):
             low, high = rows_in_part(bounds, leaf, part, len(members))
@@ -63,6 +65,7 @@ def add_leaf_values(members, bounds, leaf_values, scores):
 
 @njit(cache=True, nogil=True)
 def add_next_to_some_parts(first, last, members, bounds, leaf_values, n_trees, scores, done):
+    """`add_next_leaf_values` of the parts first:last of the rows."""
     for part in range(first, last):
         for leaf in range(len(bounds)):
             low, high = rows_in_part(bounds, leaf, part, len(members))

@@ -112,6 +112,7 @@ def lane_totals(x, scores, grades, n, reach, terms, width, among, counts, totals
 
 @njit(cache=True, nogil=True)
 def some_changes_without(first, last, leaves, trees, reaches, table, starts, gone, pools, metric, out):
+    """`changes_without` of the parts first:last: part p takes every n-th list from p on, n = len(out)."""
     pool_offsets, pool_rows, pool_scores = pools
     grades, terms, width, among, scales = metric
     k, n_lists = width - 1, len(pool_offsets) - 1
@@ -164,6 +165,7 @@ def changes_without(leaves, trees, reaches, table, starts, gone, pool_offsets, p
 
 @njit(cache=True, nogil=True)
 def some_changes_with(first, last, leaves, trees, reaches, tables, starts, pools, metric, out):
+    """`changes_with` of the parts first:last: part p takes every n-th list from p on, n = len(out)."""
     pool_offsets, pool_rows, pool_scores = pools
     grades, terms, width, among, scales = metric
     k, n_lists, n_weights = width - 1, len(pool_offsets) - 1, out.shape[2]
@@ -211,6 +213,7 @@ def changes_with(leaves, trees, reaches, tables, starts, pool_offsets, pool_rows
 
 @njit(cache=True, nogil=True)
 def some_values_along(first, last, leaves, trees, tables, starts, base, pools, metric, out):
+    """`values_along` of the parts first:last: part p takes every n-th list from p on, n = len(out)."""
     pool_offsets, pool_rows, pool_scores = pools
     grades, terms, width, among, scales = metric
     n_lists, n_weights = len(pool_offsets) - 1, out.shape[1]

@@ -7,7 +7,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve.kernels.decimals import INFINITE, NOT_A_NUMBER, parse_number
+from ranksieve.kernels.decimals import (
+    COLON,
+    FEED,
+    HASH,
+    INFINITE,
+    NINE,
+    NOT_A_NUMBER,
+    RETURN,
+    SPACE,
+    TAB,
+    ZERO,
+    parse_number,
+)
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 
@@ -18,11 +30,10 @@ BAD_VALUE, VALUE_INFINITE, QID_EMPTY = range(8, 11)
 # Columns of `spans`: where in the buffer the parts of a row's line lie; -1 where there is none.
 LINE, QID, QID_STOP, COMMENT, COMMENT_STOP = range(5)
 
-TAB, FEED, RETURN, SPACE, HASH, COLON = 9, 10, 13, 32, 35, 58
-
 
 @njit(cache=True, nogil=True, _nrt=False)
 def skip_blanks(buffer, i):
+    """The first place from i on that is not a blank."""
     while buffer[i] == SPACE or buffer[i] == TAB or buffer[i] == RETURN:
         i += 1
     return i
@@ -30,6 +41,7 @@ def skip_blanks(buffer, i):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def skip_line(buffer, i):
+    """The start of the next line."""
     while buffer[i] != FEED:
         i += 1
     return i + 1
@@ -56,7 +68,7 @@ def parse_head(buffer, i, row, powers, labels, span, doubtful):
     if doubt:
         doubtful[row] = 1
     i = skip_blanks(buffer, i)
-    if buffer[i] == 113 and buffer[i + 1] == 105 and buffer[i + 2] == 100 and buffer[i + 3] == COLON:
+    if buffer[i] == 113 and buffer[i + 1] == 105 and buffer[i + 2] == 100 and buffer[i + 3] == COLON:  # qid:
         i += 4
         span[QID] = i
         while buffer[i] > SPACE:
@@ -83,8 +95,8 @@ def parse_features(buffer, i, row, limit, absent, powers, features, span, doubtf
             break
         token = i
         number = np.int64(0)
-        while buffer[i] >= 48 and buffer[i] <= 57:
-            number = min(number * 10 + np.int64(buffer[i]) - 48, limit + 1)
+        while buffer[i] >= ZERO and buffer[i] <= NINE:
+            number = min(number * 10 + np.int64(buffer[i]) - ZERO, limit + 1)
             i += 1
         if i == token or buffer[i] != COLON:
             return i, highest, named, BAD_FEATURE, token
@@ -144,14 +156,14 @@ def count_segment(buffer, start, stop):
     """Lines and rows (lines that are neither blank nor a comment) of start:stop."""
     if start == stop:
         return 0, 0
-    # One pass without jumps, which the compiler turns into vector instructions; mostly it is enough.
-    lines, odd = 1, 1 if buffer[start] <= SPACE or buffer[start] == HASH else 0
+    # One pass without branches, which is vectorised. It is enough unless a line begins with a blank or a comment.
+    lines, n_special = 1, 1 if buffer[start] <= SPACE or buffer[start] == HASH else 0
     here, after = buffer[start : stop - 1], buffer[start + 1 : stop]
     for k in range(len(here)):
         ends = here[k] == FEED
         lines += ends
-        odd += ends & ((after[k] <= SPACE) | (after[k] == HASH))
-    if odd == 0:
+        n_special += ends & ((after[k] <= SPACE) | (after[k] == HASH))
+    if n_special == 0:
         return lines, lines
     lines, rows, i = 0, 0, start
     while i < stop:
@@ -177,6 +189,7 @@ def mark_runs(buffer, spans, starts):
 
 @njit(cache=True, nogil=True)
 def count_segments(first, last, buffer, bounds, counts):
+    """`count_segment` of the segments first:last."""
     for s in range(first, last):
         counts[s, 0], counts[s, 1] = count_segment(buffer, bounds[s], bounds[s + 1])
 
@@ -192,22 +205,11 @@ def count_lines(buffer, bounds, counts):
 
 @njit(cache=True, nogil=True)
 def parse_segments(first, last, buffer, bounds, first_rows, limit, absent, powers, into, reports):
+    """`parse_segment` of the segments first:last."""
     features, labels, spans, doubtful = into
     for s in range(first, last):
-        parse_segment(
-            buffer,
-            bounds[s],
-            bounds[s + 1],
-            first_rows[s],
-            limit,
-            absent,
-            powers,
-            features,
-            labels,
-            spans,
-            doubtful,
-            reports[s],
-        )
+        parse_segment(buffer, bounds[s], bounds[s + 1], first_rows[s], limit, absent, powers, features, labels, spans,
+                      doubtful, reports[s])  # fmt: skip
 
 
 @njit(cache=True, nogil=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ranksieve.kernels.feedback import damped
+from ranksieve.kernels.feedback import sublinear_tf
 from ranksieve.kernels.jit import njit
 
 # What is known of a query term in a field.
@@ -11,7 +11,8 @@ N_TERM = 9
 # What is known of a query in a field.
 TERMS, TOTAL, IDF_SUM, NORM = range(4)
 N_QUERY = 4
-# What is known of a candidate's field.
+# What is known of a candidate's field: BM25's k1 · (1 - b + b · relative length) for three (k1, b); 1 / length; the
+# factor of DFR's normalisation 2, and its log.
 SATURATION, FLAT, STEEP, INVERSE_LENGTH, SCALE, LOG_SCALE = range(6)
 N_DOC = 6
 # The features.
@@ -29,6 +30,7 @@ LOG2_2PI = 2.651496129472319
 def describe(length, mean_length, doc):
     """What the formulas need of a candidate's field."""
     relative = length / mean_length
+    # BM25 with (k1, b) = (1.2, 0.75), (0.9, 0.4) and (2.0, 0.9); `finish` multiplies by k1 + 1
     doc[SATURATION] = 1.2 * (0.25 + 0.75 * relative)
     doc[FLAT] = 0.9 * (0.6 + 0.4 * relative)
     doc[STEEP] = 2.0 * (0.1 + 0.9 * relative)
@@ -47,20 +49,20 @@ def add_statistics(x, first, row, base):
 
 
 @njit(cache=True, nogil=True)
-def add_match(tf, damped_tf, term, doc, row):
-    """Add what one term that occurs tf times does to a candidate's features in one field; `damped_tf` is 1 + log tf."""
+def add_match(tf, sublinear, term, doc, row):
+    """Add one term, which occurs tf times, to a candidate's features in one field; `sublinear` is 1 + log tf."""
     weight, idf = term[WEIGHT], term[IDF]
     gain = weight * idf * tf
     row[BM25] += gain / (tf + doc[SATURATION])
     row[BM25_FLAT] += gain / (tf + doc[FLAT])
     row[BM25_STEEP] += gain / (tf + doc[STEEP])
-    row[TFIDF_COSINE] += damped_tf * idf * term[COSINE]
+    row[TFIDF_COSINE] += sublinear * idf * term[COSINE]
     row[LM_DIRICHLET] += weight * np.log(1.0 + tf * term[DIRICHLET])
     row[LM_JELINEK] += weight * np.log(1.0 + tf * doc[INVERSE_LENGTH] * term[JELINEK_MERCER])
     row[LM_ABSOLUTE] += weight * np.log(1.0 + (tf - DISCOUNT) * term[ABSOLUTE])
     tfn = tf * doc[SCALE]
     row[DFR_INL2] += weight * tfn / (tfn + 1.0) * term[INVERSE]
-    log_tfn = LOG2_E * (damped_tf - 1.0) + doc[LOG_SCALE]
+    log_tfn = LOG2_E * (sublinear - 1.0) + doc[LOG_SCALE]
     poisson = tfn * (log_tfn - term[LOG_MEAN_TF]) + (term[MEAN_TF] - tfn) * LOG2_E + 0.5 * (LOG2_2PI + log_tfn)
     row[DFR_PL2] += weight * poisson / (tfn + 1.0)
     first = row[MATCHED] == 0.0
@@ -97,11 +99,11 @@ def finish(query, length, distinct, norm, row):
 
 @njit(cache=True, nogil=True)
 def lexical_features(matches, doc, term_stats, query_stats, lengths, mean_lengths,
-                     distinct, norms, logs, doc_stats, absolute, row):  # fmt: skip
+                     distinct, norms, logs, doc_stats, term_row, row):  # fmt: skip
     """Features of one candidate in every field and over all, `N_LEXICAL` each, one field after the other.
 
-    Its matches, as `gather` makes them, are in the order of (term, field). `logs` is what `damped` looks up,
-    `doc_stats` and `absolute`, a term's row, are scratch.
+    Its matches, as `gather` makes them, are in the order of (term, field). `logs` is what `sublinear_tf` looks up,
+    `doc_stats` and `term_row`, a term's statistics, are scratch.
     """
     n_columns = query_stats.shape[0]
     n_fields = n_columns - 1 if n_columns > 1 else 1
@@ -115,14 +117,15 @@ def lexical_features(matches, doc, term_stats, query_stats, lengths, mean_length
             f, tf = matches[k, 1], matches[k, 2]
             if term_stats[slot, f, WEIGHT] > 0.0:
                 whole += tf
-                absolute[:] = term_stats[slot, f]
-                absolute[ABSOLUTE] /= distinct[f, doc]
-                add_match(float(tf), damped(tf, logs), absolute, doc_stats[f], row[f * N_LEXICAL : (f + 1) * N_LEXICAL])
+                term_row[:] = term_stats[slot, f]
+                term_row[ABSOLUTE] /= distinct[f, doc]
+                add_match(float(tf), sublinear_tf(tf, logs), term_row, doc_stats[f],
+                          row[f * N_LEXICAL : (f + 1) * N_LEXICAL])  # fmt: skip
             k += 1
         if whole > 0 and n_columns > 1:
-            absolute[:] = term_stats[slot, n_fields]
-            absolute[ABSOLUTE] /= distinct[n_fields, doc]
-            add_match(float(whole), damped(whole, logs), absolute, doc_stats[n_fields],
+            term_row[:] = term_stats[slot, n_fields]
+            term_row[ABSOLUTE] /= distinct[n_fields, doc]
+            add_match(float(whole), sublinear_tf(whole, logs), term_row, doc_stats[n_fields],
                       row[n_fields * N_LEXICAL : n_columns * N_LEXICAL])  # fmt: skip
     for c in range(n_columns):
         finish(

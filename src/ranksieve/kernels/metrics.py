@@ -4,7 +4,7 @@ A ranking is flat: the documents of query q, best first, stand at `bounds[q]:bou
 one past the last rank of the tied group that rank i belongs to, both counted from 0 within the query. Where ties keep
 the input order every group has one document, and the expectations below are the plain metrics.
 
-Only `rank_queries` is parallel: it does nearly all the work.
+Only `rank_queries` is parallel: nearly all time is spent in it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def _sift_down(scores, heap, root, size):
 
 @njit(cache=True, nogil=True)
 def sort_rows(scores, rows, scratch):
-    """Sort rows, best first: runs of `SHORT` rows by insertion, then merged in pairs. It compiles in no time."""
+    """Sort rows, best first: runs of `SHORT` rows by insertion, then merged in pairs.
+
+    Same as `rows[np.argsort(-scores[rows], kind="mergesort")]` for ascending rows, which takes longer to compile.
+    """
     n = len(rows)
     for start in range(0, n, SHORT):
         for i in range(start + 1, min(start + SHORT, n)):
@@ -109,6 +112,7 @@ def top_k(scores, start, stop, k, out_rows):
 
 @njit(cache=True, nogil=True)
 def rank_some_queries(first, last, scores, offsets, bounds, out_rows):
+    """`rank_queries` of the queries first:last."""
     for q in range(first, last):
         top_k(scores, offsets[q], offsets[q + 1], bounds[q + 1] - bounds[q], out_rows[bounds[q] : bounds[q + 1]])
 
@@ -195,6 +199,7 @@ def average_ndcg(gains, ideal, discounts, k):
 
 @njit(cache=True)
 def average_ndcgs(gains, bounds, ideal, ideal_bounds, discounts, k, out):
+    """`average_ndcg` of every query."""
     for q in range(len(out)):
         out[q] = average_ndcg(
             gains[bounds[q] : bounds[q + 1]], ideal[ideal_bounds[q] : ideal_bounds[q + 1]], discounts, k
@@ -294,6 +299,7 @@ def expected_sum(kind, gains, ends, k):
 
 @njit(cache=True)
 def expected_sums(kind, gains, ends, bounds, k, out):
+    """`expected_sum` of every query."""
     for q in range(len(out)):
         start, stop = bounds[q], bounds[q + 1]
         out[q] = expected_sum(kind, gains[start:stop], ends[start:stop], k)

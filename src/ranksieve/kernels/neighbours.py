@@ -1,16 +1,17 @@
-"""Scores of a candidate's neighbours: the other candidates whose key terms are most like its own."""
+"""Scores of a candidate's neighbours: the other candidates whose key terms are most similar to its own."""
 
 import numpy as np
 
-from ranksieve.kernels.feedback import damped, damping
+from ranksieve.kernels.feedback import sublinear_tf, sublinear_tfs
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.offsets import longest_piece
 from ranksieve.kernels.parallel import run_parts
 
 N_TERMS = 32  # terms of a document that are compared: those with the largest tf·idf
 NEAREST = (5, 20)  # numbers of neighbours, one per feature
 N_NEIGHBOURS = 2
 STRIDE = 16  # values compared at a time
-LEVELS = 128  # histogram bins of likeness
+LEVELS = 128  # histogram bins of similarities
 SCATTER = 2654435769  # 2³² divided by the golden ratio: multiples of it spread evenly (Knuth)
 
 
@@ -36,7 +37,7 @@ def largest(values, best, numbers):
     for start in range(0, len(values), STRIDE):
         some = values[start : start + STRIDE]
         above = 0
-        for k in range(len(some)):  # without jumps: the processor compares many at a time
+        for k in range(len(some)):  # no branches, so that the loop is vectorised
             above += some[k] > least
         if above:
             for k in range(len(some)):
@@ -48,24 +49,24 @@ def largest(values, best, numbers):
 
 
 @njit(cache=True, nogil=True)
-def level(likeness):
-    """The histogram bin of a likeness between 0 and 1."""
-    return min(np.int32(likeness * np.float32(LEVELS)), LEVELS - 1)
+def level(similarity):
+    """The histogram bin of a similarity between 0 and 1."""
+    return min(np.int32(similarity * np.float32(LEVELS)), LEVELS - 1)
 
 
 @njit(cache=True, nogil=True)
-def nearest(likeness, kept, counts, best, numbers):
+def nearest(similarities, kept, counts, best, numbers):
     """The same as `largest`, and twice as fast for values up to 1 if many are above 0.
 
     A histogram gives the lowest level that the largest values can have. Only values from that level on are inserted.
     """
     n = 0
-    for k in range(len(likeness)):
+    for k in range(len(similarities)):
         kept[np.uint32(n)] = k  # unsigned: no check for negative places
-        n += likeness[k] > np.float32(0.0)
+        n += similarities[k] > np.float32(0.0)
     counts[:] = 0
     for i in range(n):
-        counts[np.uint32(level(likeness[np.uint32(kept[i])]))] += 1
+        counts[np.uint32(level(similarities[np.uint32(kept[i])]))] += 1
     lowest, enough = LEVELS, 0
     while lowest > 0 and enough < len(best):
         lowest -= 1
@@ -74,10 +75,10 @@ def nearest(likeness, kept, counts, best, numbers):
     for i in range(n):
         k = kept[i]
         kept[np.uint32(n_high)] = k
-        n_high += level(likeness[np.uint32(k)]) >= lowest
+        n_high += level(similarities[np.uint32(k)]) >= lowest
     n = 0
     for i in range(n_high):
-        n = keep_largest(likeness[np.uint32(kept[i])], kept[i], n, best, numbers)
+        n = keep_largest(similarities[np.uint32(kept[i])], kept[i], n, best, numbers)
     return n
 
 
@@ -87,7 +88,7 @@ def key_terms(forward, doc, idf, logs, all_weights, weights, terms):
     starts, all_terms, tfs = forward
     first, size = starts[doc], starts[doc + 1] - starts[doc]
     for k in range(size):
-        all_weights[k] = damped(tfs[first + k], logs) * idf[np.uint32(all_terms[first + k])]
+        all_weights[k] = sublinear_tf(tfs[first + k], logs) * idf[np.uint32(all_terms[first + k])]
     n = largest(all_weights[:size], weights, terms)
     squares = 0.0
     for k in range(n):
@@ -101,11 +102,12 @@ def key_terms(forward, doc, idf, logs, all_weights, weights, terms):
 
 @njit(cache=True, nogil=True)
 def some_key_terms(first_thread, last_thread, forward, docs, idf, n_threads, sizes, terms, weights):
+    """`all_key_terms` by threads first_thread:last_thread; thread t takes the documents t, t + n_threads, …"""
     longest = 0
     for doc in docs:
         longest = max(longest, forward[0][doc + 1] - forward[0][doc])
     for thread in range(first_thread, last_thread):
-        all_weights, logs = np.empty(longest, np.float32), damping()
+        all_weights, logs = np.empty(longest, np.float32), sublinear_tfs()
         for i in range(thread, len(docs), n_threads):
             sizes[i] = key_terms(forward, docs[i], idf, logs, all_weights, weights[i], terms[i])
 
@@ -159,18 +161,18 @@ def invert(terms, weights, sizes, rows, starts, owners, values):
 
 
 @njit(cache=True, nogil=True)
-def compare(terms, weights, starts, owners, values, likeness):
-    """The likeness of all candidates to one that has these terms."""
-    likeness[:] = 0.0
+def compare(terms, weights, starts, owners, values, similarities):
+    """The cosines of all candidates with one that has these terms."""
+    similarities[:] = 0.0
     for k in range(len(terms)):
         weight = weights[k]
         for i in range(starts[terms[k]], starts[terms[k] + 1]):
-            likeness[np.uint32(owners[i])] += weight * values[i]
+            similarities[np.uint32(owners[i])] += weight * values[i]
 
 
 @njit(cache=True, nogil=True)
 def mean_scores(best, numbers, n, scores, row):
-    """Mean score of the nearest candidates, weighted by likeness; missing where there is none."""
+    """Mean score of the nearest candidates, weighted by similarity; NaN where there is none."""
     total, found, k = 0.0, 0.0, 0
     for place in range(N_NEIGHBOURS):
         while k < min(n, NEAREST[place]):
@@ -183,10 +185,9 @@ def mean_scores(best, numbers, n, scores, row):
 @njit(cache=True, nogil=True)
 def describe_some_neighbours(first_thread, last_thread, found, n_terms, candidate_starts, all_rows, scores, n_threads,
                              out):  # fmt: skip
+    """`describe_neighbours` by threads first_thread:last_thread; thread t takes the queries t, t + n_threads, …"""
     all_sizes, all_terms, weights = found
-    most = 0
-    for q in range(len(candidate_starts) - 1):
-        most = max(most, candidate_starts[q + 1] - candidate_starts[q])
+    most = longest_piece(candidate_starts)
     room = 2
     while room < 2 * min(most * N_TERMS, n_terms):
         room *= 2
@@ -194,18 +195,18 @@ def describe_some_neighbours(first_thread, last_thread, found, n_terms, candidat
         met, places = np.empty(room, np.int32), np.empty(room, np.int32)
         terms, sizes = np.empty((most, N_TERMS), np.int32), np.empty(most, np.int64)
         owners, values = np.empty(most * N_TERMS, np.int32), np.empty(most * N_TERMS, np.float32)
-        starts, likeness = np.empty(most * N_TERMS + 1, np.int64), np.empty(most, np.float32)
+        starts, similarities = np.empty(most * N_TERMS + 1, np.int64), np.empty(most, np.float32)
         best, numbers = np.empty(max(NEAREST), np.float32), np.empty(max(NEAREST), np.int32)
         kept, counts = np.empty(most + 1, np.int32), np.empty(LEVELS, np.int32)
         for q in range(thread, len(candidate_starts) - 1, n_threads):
             first, stop = candidate_starts[q], candidate_starts[q + 1]
-            rows, like = all_rows[first:stop], likeness[: stop - first]
+            rows, mine = all_rows[first:stop], similarities[: stop - first]
             n_met = renumber(all_terms, all_sizes, rows, met, places, terms, sizes)
             invert(terms, weights, sizes[: len(rows)], rows, starts[: n_met + 1], owners, values)
             for c in range(len(rows)):
-                compare(terms[c, : sizes[c]], weights[rows[c]], starts, owners, values, like)
-                like[c] = 0.0
-                n = nearest(like, kept, counts, best, numbers)
+                compare(terms[c, : sizes[c]], weights[rows[c]], starts, owners, values, mine)
+                mine[c] = 0.0
+                n = nearest(mine, kept, counts, best, numbers)
                 mean_scores(best, numbers, n, scores[first:stop], out[first + c])
 
 

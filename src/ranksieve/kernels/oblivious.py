@@ -8,7 +8,7 @@ import numpy as np
 from numba import prange
 
 from ranksieve.dtypes import MISSING_BIN
-from ranksieve.kernels.category_splits import fill_goes_left
+from ranksieve.kernels.category_splits import WORDS, fill_goes_left
 from ranksieve.kernels.divide_rows import divide_rows
 from ranksieve.kernels.gain import SMALLEST_GAIN, Node, count_of, gain_of, grad_of, hess_of, large_enough, node_gain
 from ranksieve.kernels.growing import sum_members
@@ -118,7 +118,7 @@ def grow_oblivious(rows, columns, rules, hist, spare, cuts, bounds, totals):
 
     `rows.members` is reordered: leaf l holds those from `bounds[l, 0]` to `bounds[l, 1]`; `totals[l]` is their sum.
     """
-    goes_left, no_words = np.empty(256, np.bool_), np.zeros(4, np.int64)
+    goes_left, no_words = np.empty(256, np.bool_), np.zeros(WORDS, np.int64)
     n_leaves, n_rows, slots = 1, len(rows.members), np.zeros(len(bounds), np.int64)
     hess_totals = np.zeros(len(bounds), np.int64)
     bounds[0, 0], bounds[0, 1] = 0, n_rows

@@ -1,4 +1,4 @@
-"""Sizes of the pieces into which offsets cut an array: lists of a data set, leaves of a forest."""
+"""Sizes of the pieces into which offsets cut an array: lists of a data set, trees of a forest."""
 
 from ranksieve.kernels.jit import njit
 

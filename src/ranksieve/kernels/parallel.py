@@ -12,9 +12,8 @@ import numba
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from ranksieve.kernels.lanes import intrinsic
+from ranksieve.kernels.lanes import BYTE, INT, LONG, intrinsic
 
-BYTE, INT, LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 POINTER = BYTE.as_pointer()
 LOOP = ir.FunctionType(ir.VoidType(), [POINTER.as_pointer(), LONG.as_pointer(), LONG.as_pointer(), POINTER])
 PARALLEL_FOR = ir.FunctionType(ir.VoidType(), [POINTER] * 5 + [LONG, LONG, INT])  # Numba's, of every kind of threads
@@ -48,6 +47,7 @@ def _run_parts(typing, body, n, arguments):
 
 
 def _external(builder, kind, name):
+    """A function of Numba's runtime, declared in the module that is built."""
     return cgutils.get_or_insert_function(builder.module, kind, name)
 
 

@@ -2,7 +2,7 @@
 
 An entry is one term in one field of one document. Entries are sorted by (term, document, field):
 
-    term_starts   0         3     5
+    entry_starts  0         3     5
     docs          4 4 9     0 9              one entry per column
     fields        0 1 0     1 1
     tfs           1 7 2     1 3
@@ -16,7 +16,10 @@ from ranksieve.kernels.jit import njit
 
 @njit(cache=True, nogil=True)
 def count_tokens(raw, text_ends, text_analyzers, piece_starts, pieces, lengths, counts):
-    """Terms of every text, and how often each term occurs; texts are tokens of `raw`, each analysed into pieces."""
+    """Terms of every text, and how often each term occurs; texts are tokens of `raw`, each analysed into pieces.
+
+    First pass of a counting sort, `sort_tokens` is the second.
+    """
     start = 0
     for i in range(len(text_ends)):
         starts = piece_starts[text_analyzers[i]]

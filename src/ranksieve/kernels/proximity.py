@@ -4,17 +4,19 @@ import numpy as np
 
 from ranksieve.kernels.jit import njit
 
+# The features; `retrieval/feature_names.py` says what each is.
 WINDOW, SPAN, FIRST, BIGRAMS, RUN, PHRASE, ORDERED, UNORDERED, NEARNESS = range(9)
 N_PROXIMITY = 9
-NEAR = 8  # positions
+NEAR = 8  # positions between matches that count as ordered or unordered pairs
 
-DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # every six consecutive bits of it differ, see `_bit_numbers`
 
 
 def _bit_numbers():
+    """`numbers[(2^bit * DE_BRUIJN mod 2^64) >> 58] = bit`: the number of a single set bit by one multiplication."""
     numbers = np.zeros(64, np.int64)
     for bit in range(64):
-        numbers[((1 << bit) * 0x03F79D71B4CB0A89 & (1 << 64) - 1) >> 58] = bit
+        numbers[((1 << bit) * int(DE_BRUIJN) & (1 << 64) - 1) >> 58] = bit
     return numbers
 
 
@@ -124,7 +126,10 @@ def add_neighbours(places, slots, place_starts, query_places, idf, row):
 @njit(cache=True, nogil=True)
 def proximity_features(places, slots, n_terms, place_starts, query_places, span, query_slots, idf, counts, runs,
                        paired, row):  # fmt: skip
-    """Features of one candidate in one field, from its matches sorted by position; positions are NaN without one."""
+    """Features of one candidate in one field, from its matches sorted by position.
+
+    WINDOW, SPAN and FIRST are NaN where there is no match.
+    """
     if len(places) == 0:
         row[WINDOW] = row[SPAN] = row[FIRST] = np.nan
         return

@@ -3,7 +3,7 @@
 Scores are whole numbers whose lowest bits hold a document's place in its list, so no two documents of a list tie and
 every order is the one a fresh scoring gives. `terms[row * width + rank]` is what a document adds to the metric at a
 rank (0 from rank k = width - 1 on). Its row is its grade, or, where `among` is set, the number of gaining documents
-above it. Grade -1 gains nothing.
+above it. Grade -1 gains nothing. Values of the metric are whole numbers, too: multiples of a small step.
 """
 
 import numpy as np
@@ -18,6 +18,7 @@ FAR = np.int64(1) << 61  # further apart than any two scores
 
 @njit(cache=True, nogil=True)
 def sum_some_outputs(first, last, leaves, trees, table, starts, base, out):
+    """`sum_outputs` of the documents first:last."""
     width, flat = leaves.shape[1], leaves.reshape(leaves.size)
     for d in range(first, last):
         total, row = base[d], uintp(d) * uintp(width)
@@ -35,6 +36,7 @@ def sum_outputs(leaves, trees, table, starts, base, out):
 
 @njit(cache=True, nogil=True)
 def some_mean_shares(first, last, leaves, table, starts, inverse, n_counted, out):
+    """`mean_shares` of the trees first:last."""
     for t in range(first, last):
         total = 0.0
         for d in range(len(leaves)):
@@ -44,18 +46,19 @@ def some_mean_shares(first, last, leaves, table, starts, inverse, n_counted, out
 
 @njit(cache=True, nogil=True)
 def mean_shares(leaves, table, starts, inverse, n_counted, out):
-    """Mean over documents of a tree's output times `inverse`, tree by tree; documents are added in their order."""
+    """`out[t]`: the sum of tree t's output times `inverse` over all documents, by `n_counted`; added in their order."""
     run_parts(some_mean_shares, leaves.shape[1], (leaves, table, starts, inverse, n_counted, out))
 
 
 @njit(cache=True, nogil=True)
 def value_of(total, scale):
-    """A list's sum of terms as a value of the metric, in whole steps."""
+    """A list's sum of terms as a value of the metric, rounded to whole steps."""
     return np.int64(np.rint(np.float64(total) * scale))
 
 
 @njit(cache=True, nogil=True)
 def some_list_values(first, last, scores, offsets, grades, terms, width, among, scales, out):
+    """`list_values` of the lists first:last."""
     k = width - 1
     for q in range(first, last):
         rows = np.empty(min(k, offsets[q + 1] - offsets[q]), np.int64)
@@ -77,6 +80,7 @@ def list_values(scores, offsets, grades, terms, width, among, scales, out):
 
 @njit(cache=True, nogil=True)
 def find_some_floors(first, last, low, high, offsets, k, margin, floors, counts):
+    """`find_floors` of the lists first:last."""
     for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
         counts[q], floors[q] = n, -FAR
@@ -101,6 +105,7 @@ def find_floors(low, high, offsets, k, margin, floors, counts):
 
 @njit(cache=True, nogil=True)
 def fill_some_pools(first, last, scores, high, offsets, floors, pool_offsets, pool_rows, pool_scores):
+    """`fill_pools` of the lists first:last."""
     for q in range(first, last):
         start = n = pool_offsets[q]
         for d in range(offsets[q], offsets[q + 1]):

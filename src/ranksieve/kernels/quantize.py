@@ -201,6 +201,7 @@ def add_raw(X, row_step, column_step, n_features, columns, exact, trees, n_docs,
 
 @njit(cache=True, nogil=True)
 def rank_blocks(first, last, X, row_step, column_step, n_features, columns, exact, n_docs, ranked):
+    """`rank_all` of the blocks first:last."""
     positions, values, _ = ranking_scratch(columns)
     for block in range(first, last):
         n = min(BLOCK, n_docs - block * BLOCK)

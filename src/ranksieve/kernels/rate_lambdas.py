@@ -3,15 +3,14 @@
 import numpy as np
 
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.lambdas import CLOSEST
 from ranksieve.kernels.metrics import top_k
 from ranksieve.kernels.parallel import run_parts
-
-CLOSEST = 0.01  # is added to distances of scores, as in LightGBM
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def query_rate_lambdas(rates, weights, scores, by_rank, grad, hess):
-    """λ and w of one list, which the weight of the document itself is not part of: training multiplies by it.
+    """λ and w of one list. A document's own weight is not part of its λ and w: training multiplies by it.
 
     `by_rank` are the discounts of the ranks up to the truncation.
     """
@@ -38,11 +37,11 @@ def query_rate_lambdas(rates, weights, scores, by_rank, grad, hess):
             behind = 1.0 / (1.0 + np.exp(distance))
             up = change * rates[i] * (1.0 - rates[j]) * behind
             down = change * rates[j] * (1.0 - rates[i]) * (1.0 - behind)
-            bend = up * (1.0 - behind) + down * behind
+            pair_hess = up * (1.0 - behind) + down * behind
             grad[i] += weights[j] * (up - down)
             grad[j] -= weights[i] * (up - down)
-            hess[i] += weights[j] * bend
-            hess[j] += weights[i] * bend
+            hess[i] += weights[j] * pair_hess
+            hess[j] += weights[i] * pair_hess
             total += 2.0 * weights[i] * weights[j] * (up + down)
     if total > 0.0:
         factor = np.log2(1.0 + total) / total
@@ -53,6 +52,7 @@ def query_rate_lambdas(rates, weights, scores, by_rank, grad, hess):
 
 @njit(cache=True, nogil=True)
 def some_rate_lambdas(first, last, rates, weights, scores, offsets, by_rank, grad, hess):
+    """`all_rate_lambdas` of the queries first:last."""
     for q in range(first, last):
         own = slice(offsets[q], offsets[q + 1])
         query_rate_lambdas(rates[own], weights[own], scores[own], by_rank, grad[own], hess[own])

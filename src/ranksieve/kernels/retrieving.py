@@ -42,7 +42,7 @@ def add_term(docs, fields, tfs, mask, factors, steps, logarithmic, scale, rate, 
 
 @njit(cache=True, nogil=True)
 def reached(postings, terms, scores, touched):
-    """The documents with a score, ascending where most documents have one; returns how many."""
+    """Write the documents with a score to `touched`; returns how many. They ascend where the terms are frequent."""
     n = 0
     n_entries = 0
     for term in terms:
@@ -71,7 +71,7 @@ def best(scores, touched, k, out_docs, out_scores):
     for i in range(len(touched)):
         values[i] = scores[touched[i]]
     bits = values.view(np.uint32)
-    # floats in an order that unsigned integers have too, above what makes earlier documents win
+    # the upper half of a key sorts like the float; the lower half is larger for earlier documents
     keys = np.empty(len(touched), np.uint64)
     for i in range(len(touched)):
         ordered = ~bits[i] if bits[i] & SIGN else bits[i] | SIGN
@@ -89,6 +89,7 @@ def best(scores, touched, k, out_docs, out_scores):
 
 @njit(cache=True, nogil=True)
 def retrieve_some(first_thread, last_thread, postings, queries, scoring, k, n_threads, out_docs, out_scores, counts):
+    """`retrieve` by threads first_thread:last_thread; thread t takes the queries t, t + n_threads, …"""
     starts, terms, masks, scales, rates, totals = queries
     factors, steps, bases, logarithmic = scoring
     n_docs = len(steps)

@@ -52,6 +52,7 @@ def packed_row(grad, hess, number, key, count_bits, hess_bits):
 
 @njit(cache=True, nogil=True)
 def pack_some(start, stop, grad, hess, rows, first, packing, out):
+    """`pack_rows` of the rows start:stop."""
     key, count_bits, hess_bits = packing.key, packing.count_bits, packing.hess_bits
     (a, b), (c, d) = packing.grad_factors, packing.hess_factors
     for i in range(start, stop):
@@ -67,6 +68,7 @@ def pack_rows(grad, hess, rows, first, packing, out):
 
 @njit(cache=True, nogil=True)
 def round_some(start, stop, values, factors, shift, added, out):
+    """`round_rows` of the rows start:stop."""
     for i in range(start, stop):
         out[i] = (np.int64(np.rint(values[i] * factors[0] * factors[1])) << shift) + added
 
@@ -79,6 +81,7 @@ def round_rows(values, factors, shift, added, out):
 
 @njit(cache=True, nogil=True)
 def largest_of_parts(first, last, values, out):
+    """`largest_absolute` of each of the parts first:last, PART values each."""
     for part in range(first, last):
         largest = 0.0
         for i in range(part * PART, min((part + 1) * PART, len(values))):
@@ -98,6 +101,7 @@ def largest_absolute(values):
 
 @njit(cache=True, nogil=True)
 def absolute_sums_of_parts(first, last, values, factors, out):
+    """`absolute_sums` of the parts first:last, PART values each, without adding the parts."""
     for part in range(first, last):
         total = squares = np.int64(0)
         for i in range(part * PART, min((part + 1) * PART, len(values))):

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 from numba.core import types
 
+from ranksieve.kernels.histograms import LANES
 from ranksieve.kernels.lanes import LONG, address, constant, intrinsic, splat
 
-LANES = 16  # features
 DOUBLE = ir.DoubleType()
 TWO_TO_52 = 0x4330000000000000  # as bits of a float
 
@@ -41,8 +41,8 @@ class Best(NamedTuple):
     """Sums of the documents left of the cut, and the best cut so far: its fraction d² / (x y), and where it lies."""
 
     sums: Any
-    up: Any
-    down: Any
+    numerator: Any
+    denominator: Any
     cut: Any
     seconds: Any = None  # the other sums, of second derivatives
 
@@ -91,18 +91,18 @@ def _scan(context, builder, signature, arguments, *, packed=False, newton=None):
     leaf = _leaf(code, terms, rules, newton)
     if more:
         newton = splat(builder, rules["newton"], width)
-    ends = {"sums": 4, "up": 5, "cut": 6, **({"seconds": 8} if more else {})}  # arguments with the first and last ones
+    # arguments with the first values, which get the last ones
+    ends = {"sums": 4, "numerator": 5, "cut": 6, **({"seconds": 8} if more else {})}
 
     def at(number, position, kind):
         return address(context, builder, signature.args[number], arguments[number], position, kind)
 
     def first(lane):
-        given = {
-            name: at(number, lane, code.doubles if name == "up" else code.numbers) for name, number in ends.items()
-        }
-        best = Best(
-            down=constant(code.doubles, 1.0), **{name: builder.load(place, align=8) for name, place in given.items()}
-        )
+        given = {}
+        for name, number in ends.items():
+            kind = code.doubles if name == "numerator" else code.numbers
+            given[name] = builder.load(at(number, lane, kind), align=8)
+        best = Best(denominator=constant(code.doubles, 1.0), **given)
         return best._replace(sums=code.without_sign(best.sums))
 
     for start in range(0, LANES, 2 * width):
@@ -117,8 +117,8 @@ def _scan(context, builder, signature, arguments, *, packed=False, newton=None):
                 yield _better(code, leaf, best, added, number, newton)
 
         for lane, best in zip(lanes, _loop(code, n_bins, [first(lane) for lane in lanes], step), strict=True):
-            fraction = builder.fdiv(builder.fdiv(builder.fdiv(best.up, best.down), leaf.unit), leaf.unit)
-            best = best._replace(up=fraction, sums=code.without_sign(best.sums))
+            fraction = builder.fdiv(builder.fdiv(builder.fdiv(best.numerator, best.denominator), leaf.unit), leaf.unit)
+            best = best._replace(numerator=fraction, sums=code.without_sign(best.sums))
             for name, number in ends.items():
                 value = getattr(best, name)
                 builder.store(value, at(number, lane, value.type), align=8)
@@ -227,11 +227,11 @@ def _better(code, leaf, best, added, number, newton):
         left, both = builder.select(newton, second, counted), builder.select(newton, leaf.most_hess, leaf.most_rows)
     x, y = (builder.fadd(side, leaf.least_weight) for side in code.sides(left, both, leaf.most_weight))
     d = builder.fsub(code.gradients(sums, leaf), builder.fmul(leaf.mean, x))
-    up, down = builder.fmul(d, d), builder.fmul(x, y)
-    better = builder.fcmp_ordered(">", builder.fmul(up, best.down), builder.fmul(best.up, down))
-    better = builder.and_(better, possible)
+    numerator, denominator = builder.fmul(d, d), builder.fmul(x, y)
+    mine, others = builder.fmul(numerator, best.denominator), builder.fmul(best.numerator, denominator)
+    better = builder.and_(builder.fcmp_ordered(">", mine, others), possible)
     return Best(
-        sums, builder.select(better, up, best.up), builder.select(better, down, best.down),
+        sums, builder.select(better, numerator, best.numerator), builder.select(better, denominator, best.denominator),
         builder.select(better, number, best.cut), second_sums,
     )  # fmt: skip
 
@@ -268,6 +268,7 @@ def _loop(code, n_steps, first, step):
 
 
 def _come_from(block, phis, best):
+    """Let phis have the values of `best` where the loop is entered from a block."""
     for phi, value in zip(phis, best, strict=True):
         if phi is not None:
             phi.add_incoming(value, block)

@@ -27,9 +27,9 @@ from ranksieve.kernels.transpose import transpose_tile
 
 BLOCK = 64 * WORDS_PER_ROW  # documents
 STRIDE = BLOCK + 64  # bytes between columns: a power of two would put all columns into the same few cache sets
-TILE = 16
+TILE = 16  # rows and columns that are transposed together
 NO_DOCS = np.empty(0, np.uint16)
-MAX_LEAVES = 4096  # beyond, walking from the root is faster
+MAX_LEAVES = 4096  # larger trees are faster to walk, see `traverse_raw`
 
 
 @njit(cache=True, nogil=True)
@@ -304,6 +304,7 @@ def add_trees_binned(
 
 @njit(cache=True, nogil=True)
 def add_some_ranked(first, last, ranked, n_docs, trees, scores):
+    """`add_ranked` of the blocks first:last."""
     space, done = scratch(trees), np.empty(0, np.uint16)
     for block in range(first, last):
         start = block * BLOCK

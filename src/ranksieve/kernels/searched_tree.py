@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ranksieve.kernels.category_splits import SET
 from ranksieve.kernels.growing import next_split, start_tree
 from ranksieve.kernels.histograms import Columns
 from ranksieve.kernels.jit import njit
@@ -11,8 +12,8 @@ from ranksieve.kernels.jit import njit
 def grow_searched(found, cuts, children, totals, signs, rules, sums, state):
     """A tree grown by `next_split`: its splits, their gains, the limits of its leaves and the node of each leaf.
 
-    For each node, `found` and `cuts` are its best cut and the gain of it, and `children` its left child, which the
-    right one follows; 0: it is not divided. Node 0 is the root, with these totals. `sums` of nodes that are divided
+    For each node, `cuts` is its best cut, `found` the gain of that, and `children` its left child, which the right one
+    follows; 0: it is not divided. Node 0 is the root, with these totals. `sums` of nodes that are divided
     become those of their children together. `state` is a new one. If the tree splits a node that is not divided, no
     leaf has a node.
     """
@@ -28,7 +29,7 @@ def grow_searched(found, cuts, children, totals, signs, rules, sums, state):
         for side in range(2):
             node = nodes[state.pair[side]]
             state.found_gains[side] = found[node]
-            for k in range(5):
+            for k in range(SET):
                 state.found_cuts[side, k] = cuts[node, k]
         leaf = next_split(state, columns, rules)
         if leaf >= 0:

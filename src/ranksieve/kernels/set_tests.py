@@ -1,8 +1,8 @@
 """Tests of sets of categories: which of them hold for a document, given the byte of its category.
 
 The tests of a column are a table of bits, `n_words` words of 64 tests for each of the 256 bytes. 64 documents look up
-their words; the square of 64 × 64 bits, turned over, has one word per test. So a test of 64 documents takes about as
-long as one look-up.
+their words; the transpose of this square of 64 × 64 bits has one word per test. So a test of 64 documents takes about
+as long as one look-up.
 """
 
 from itertools import pairwise

@@ -13,7 +13,7 @@ MOST = 255  # trees whose matches fit one byte
 def count_matches(leaves, one, first, width, matches, total):
     """Of the documents first:first + width, how many trees end in the same leaf as for document `one`.
 
-    Matches of up to 255 trees are summed in bytes, which the processor compares and adds by dozens.
+    Matches of up to 255 trees are summed in bytes, 64 of which fit a vector register.
     """
     n_trees = leaves.shape[0]
     total[:width] = 0

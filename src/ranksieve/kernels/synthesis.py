@@ -13,7 +13,7 @@ TILE = 64  # documents that are made together, feature by feature, before they a
 
 @njit(cache=True)
 def _mixed(word):
-    """Thirty-two random bits from a counter: any value can be computed on its own."""
+    """32 random bits from a counter, the hash lowbias32 (Wellons 2018): any value can be computed on its own."""
     word = np.uint32(word ^ (word >> np.uint32(16)))
     word = np.uint32(word * np.uint32(0x7FEB352D))
     word = np.uint32(word ^ (word >> np.uint32(15)))
@@ -23,7 +23,7 @@ def _mixed(word):
 
 @njit(cache=True)
 def _nearly_normal(word):
-    """Mean 0 and variance 1 from a counter: the sum of four uniform numbers."""
+    """A nearly normal number from a counter, mean 0 and variance 1: the sum of four uniform numbers."""
     high = _mixed(word)
     low = _mixed(np.uint32(high + np.uint32(0x9E3779B9)))
     half = np.uint32(0xFFFF)
@@ -37,25 +37,25 @@ def _shape(kind, values):
     one, zero = np.float32(1), np.float32(0)
     for i in range(len(values)):
         x = values[i]
-        if kind == 1 or kind == 2:
+        if kind == EXPONENTIAL or kind == COUNT:  # noqa: SIM109
             x = max(one + x * np.float32(0.125), zero)
             x *= x
             x *= x
             x *= x
-            if kind == 2:
+            if kind == COUNT:
                 x = np.floor(x * np.float32(1.6))
-        elif kind == 3:
+        elif kind == SPARSE:
             x = max(x - np.float32(0.8), zero)
-        elif kind == 4:
+        elif kind == SHARE:
             x = np.float32(0.5) + np.float32(0.5) * x / (one + abs(x))
-        elif kind == 5:
+        elif kind == BUCKET:
             x = np.floor(x * np.float32(2))
         values[i] = x
 
 
 @njit(cache=True)
 def _fill_tile(first, latents, terms, weights, noise, kinds, missing, by_query, keys, tile):
-    """Feature by feature, so that the inner loops have no branches."""
+    """`fill_features` of one tile, feature by feature, so that the inner loops have no branches."""
     n_features, n_docs = tile.shape
     clicks = latents[len(latents) - 1]
     for feature in range(n_features):

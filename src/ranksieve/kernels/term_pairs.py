@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ranksieve.kernels.feedback import damping
+from ranksieve.kernels.feedback import sublinear_tfs
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lexical import IDF, N_DOC, N_LEXICAL, N_TERM, WEIGHT, lexical_features
 from ranksieve.kernels.matching import find_matches, gather, most_matches
@@ -38,6 +38,7 @@ def terms_by_place(place_starts, query_places, span):
 @njit(cache=True, nogil=True)
 def describe_some_pairs(first_thread, last_thread, postings, documents, queries, fields, lists, longest, bit_numbers,
                         n_threads, out):  # fmt: skip
+    """`describe_pairs` by threads first_thread:last_thread; thread t takes the queries t, t + n_threads, …"""
     analyzers, positional = fields
     candidate_starts, candidates = lists
     query_starts, terms, term_stats, query_stats, place_starts, query_places, spans = queries
@@ -46,7 +47,7 @@ def describe_some_pairs(first_thread, last_thread, postings, documents, queries,
     n_fields = len(analyzers)
     for thread in range(first_thread, last_thread):
         numbers = np.full(n_docs, -1, np.int32)
-        doc_stats, term_row, logs = np.empty((n_columns, N_DOC)), np.empty(N_TERM), damping()
+        doc_stats, term_row, logs = np.empty((n_columns, N_DOC)), np.empty(N_TERM), sublinear_tfs()
         bits, marks = np.zeros((longest >> 6) + 1, np.uint64), np.empty(longest + 1, np.int32)
         places, place_slots = np.empty(longest + 1, np.int32), np.empty(longest + 1, np.int32)
         for q in range(thread, len(query_starts) - 1, n_threads):

@@ -1,4 +1,4 @@
-"""Tiles of 16 × 16 values turned from rows into columns within registers; see `lanes`."""
+"""Transposing tiles of 16 × 16 values within registers; see `lanes`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def transpose_tile(typing, source, positions, first, shift, target, position, st
 
 
 def _transpose_bytes(builder, rows):
-    """16 rows of 16 bytes, transposed four rows a register: 12 shuffles and the joining and parting."""
+    """16 rows of 16 bytes, transposed four rows to a register: 12 shuffles, and those that join and split rows."""
 
     def shuffle(a, b, order):
         return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, len(order)), order))

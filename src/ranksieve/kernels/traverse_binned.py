@@ -58,6 +58,7 @@ def pack_tree(splits, n_leaves, tests, children):
 
 @njit(cache=True, nogil=True, inline="always")
 def _step(node, begin, bins, tests, children):
+    """The child that a document goes to, whose bins begin at `begin`; the module's text explains the test."""
     test = tests[node]
     value = uint64(bins[begin + (test >> uint64(16))]) + ((test >> uint64(15)) & uint64(1))
     right = (value & uint64(255)) > (test & uint64(0x1FF))

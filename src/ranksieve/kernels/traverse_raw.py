@@ -1,7 +1,7 @@
 """Scores by walking from root to leaf: the lowest latency for a few documents, and any number of leaves.
 
-Eight trees are walked side by side, because a walk waits for memory at every step. The children of a
-leaf are the leaf itself, so the loop needs no test for the end of a walk.
+Eight trees are walked side by side, because a walk waits for memory at every step. The children of a leaf are the leaf
+itself, so the loop needs no test for the end of a walk. `traverse_binned` walks one tree for eight documents instead.
 """
 
 from typing import NamedTuple
