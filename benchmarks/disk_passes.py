@@ -27,7 +27,7 @@ class ShareStore(BinStore):
 
     share = 1.0
 
-    def fits(self, n_docs: int, width: int, *, beside: bool = False) -> bool:
+    def fits(self, n_docs: int, width: int, *, validation: bool = False) -> bool:
         return False
 
     def room(self, file: BinFile) -> int:

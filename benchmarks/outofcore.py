@@ -46,7 +46,7 @@ PARQUET = 1_000  # queries of the Parquet file: 2.7 million documents, 1.7 GB
 class FileStore(BinStore):
     """Keeps bins in a file in any case."""
 
-    def fits(self, n_docs: int, width: int, *, beside: bool = False) -> bool:
+    def fits(self, n_docs: int, width: int, *, validation: bool = False) -> bool:
         return False
 
 

@@ -283,7 +283,7 @@ def reserved_names(kind: str) -> frozenset[str]:
 def _reserved_names() -> tuple[frozenset[str], frozenset[str]]:
     """Names in training and in pruning; both are found before the first rule of a user is in the table."""
     names = {*ALIASES, *ESTIMATOR, "traits", *dir(pkgutil.resolve_name("ranksieve.params:Params"))}
-    names.update(pkgutil.resolve_name("ranksieve.data.data_file:NAMED"))
+    names.update(pkgutil.resolve_name("ranksieve.data.data_file:COLUMN_PARAMETERS"))
     own = set(pkgutil.resolve_name("ranksieve.parameter_table:table")())
     return frozenset((names | _arguments(TRAINING)) - own), frozenset(_arguments(PRUNING) - own)
 

@@ -25,6 +25,17 @@ def some_of(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
+def split_commas(text: str) -> list[str]:
+    """The parts of a text between its commas, without spaces around them and without empty ones.
+
+    Examples
+    --------
+    >>> split_commas("brand, genre,")
+    ['brand', 'genre']
+    """
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def counted(**numbers: int) -> str:
     """How many there are of some things.
 

@@ -314,7 +314,7 @@ def test_messages_on_categories_and_thresholds_name_the_feature():
 
 
 def test_too_many_categories_name_the_feature(monkeypatch):
-    monkeypatch.setattr("ranksieve.data.categories.MOST", 3)
+    monkeypatch.setattr("ranksieve.data.categories.MAX_CATEGORIES", 3)
     frame = pd.DataFrame({"label": [0, 1] * 4, "qid": 1, "price": 1.0, "brand": list("abcdabcd")})
     with pytest.raises(DataError, match="the DataFrame: feature 'brand' has more than 3 categories; leave it out"):
         rs.train(frame, categorical="brand")

@@ -410,9 +410,9 @@ def test_relevant_documents_leave_room_for_fewer_rows(sizes, tmp_path, monkeypat
 def test_weights_and_validation_sets_leave_room_for_fewer_rows(sizes, tmp_path, data):
     (tmp_path / "x").touch()
     file, rooms = BinFile(tmp_path / "x", 1_000_000, 100), []
-    for lists, beside in ((small_dataset(2).lists, False), (data.lists, False), (small_dataset(2).lists, True)):
+    for lists, validation in ((small_dataset(2).lists, False), (data.lists, False), (small_dataset(2).lists, True)):
         store = BinStore("195000000")
-        store.opened(bin_store.StoredBins(file, lists, None, None), beside=beside)
+        store.opened(bin_store.StoredBins(file, lists, None, None), validation=validation)
         rooms.append(store.room(file))
     columns = data.lists.weights.nbytes + data.lists.positions.nbytes + data.lists.order.nbytes
     n_docs, left = small_dataset(2).n_docs, 75_000_000 - 45_000_000

@@ -165,7 +165,7 @@ def test_bins_and_open_files_with_other_numbers_are_refused(tmp_path):
     bins = bin_data(rs.read(other, categorical="brand"), binning=binned.binning)
     for use in (lambda: bin_like(bins, binned), lambda: bin_like(open_data(file), binned),
                 lambda: read_like(open_data(file), train)):  # fmt: skip
-        with pytest.raises(DataError, match="its categories of 'brand' have other numbers than in training"):
+        with pytest.raises(DataError, match="the categories of 'brand' have other codes than in training"):
             use()
     np.testing.assert_array_equal(read_like(file, train).features[:, 1], [1, 0, 2, 1, np.nan, np.nan])
     assert bin_like(binned, binned) is binned

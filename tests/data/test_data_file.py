@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ranksieve.data.data_file import DataFile, spool_pipe
+from ranksieve.data.data_file import DataFile
+from ranksieve.data.pipes import spool_pipe
 from ranksieve.data.read import open_data, read
 from ranksieve.errors import DataError, ParameterError
 

@@ -22,4 +22,4 @@ def test_a_block_stays_as_it_is_while_blocks_of_other_queries_are_skipped(tmp_pa
 
 def test_data_in_memory_is_not_read_ahead():
     data = rs.synth.cubic(3)
-    assert not JoinedSource([Piece(data), Piece(data)]).reads_in_threads
+    assert not JoinedSource([Piece(data), Piece(data)]).can_read_ahead

@@ -58,7 +58,8 @@ def _option(role: str) -> Any:
 
 
 def _data_files(given: Path | list[Path] | None, columns: dict[str, str | None]) -> Any:
-    from ranksieve.data.data_file import DataFile, spool_pipe
+    from ranksieve.data.data_file import DataFile
+    from ranksieve.data.pipes import spool_pipe
 
     if isinstance(given, list):
         return [_data_files(path, columns) for path in given]

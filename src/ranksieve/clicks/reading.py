@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from ranksieve.clicks import ubi
 from ranksieve.clicks.log import NO_TEAM, ClickLog
 from ranksieve.clicks.pages import FIELDS, InvalidPageError, LogBuilder, PageOptions, page_of
-from ranksieve.data.compression import FORMATS, RawStream, create_text, first_bytes, open_text
-from ranksieve.data.data_file import spool_pipe
+from ranksieve.data.compression import FORMATS, create_text, first_bytes, open_text
+from ranksieve.data.pipes import spool_pipe
 from ranksieve.data.tables import is_table
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, caller_level, check_whole, param
 from ranksieve.files import atomic_path
@@ -187,7 +187,7 @@ def _arrow_table(given: Any) -> pa.Table:
 
 
 def _json_lines(path: str) -> Generator[Record, None, None]:
-    with open_text(path, LINES) as stream, io.BufferedReader(RawStream(stream), BUFFER_BYTES) as lines:
+    with open_text(path, LINES) as stream, io.BufferedReader(stream, BUFFER_BYTES) as lines:
         for number, line in enumerate(lines, 1):
             if number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")

@@ -83,7 +83,7 @@ class Shard:
                 pieces = [Piece(data, queries) for data, (_, queries) in parts]
                 wanted = wanted_of(config.feature_names, config.categories)
                 source = JoinedSource(pieces, missing=config.missing, n_docs=share.n_docs, wanted=wanted)
-                sets[name] = bin_data(source, binning=config.binning, store=store, beside=name != TRAIN)
+                sets[name] = bin_data(source, binning=config.binning, store=store, validation=name != TRAIN)
                 check_feature_names(sets[name].feature_names, config.feature_names, sets[name].source)
                 self._sources[name] = source
         return ShardData(sets, {name: _summarize(data) for name, data in sets.items()}, {})

@@ -99,12 +99,12 @@ class BinStore:
             return self._limit
         return self._started + int(SHARE * (self._free or 0))
 
-    def fits(self, n_docs: int, width: int, *, beside: bool = False) -> bool:
-        """Whether bins can be in memory; `beside` those of the training set."""
+    def fits(self, n_docs: int, width: int, *, validation: bool = False) -> bool:
+        """Whether bins can be in memory; `validation`: those of a validation set."""
         if self._limit is None and self._free is None:
             return True
         n_bytes = n_docs * width + self._in_memory
-        if beside and self._in_files:
+        if validation and self._in_files:
             return n_bytes <= self._total // BESIDE
         if self._limit is None:
             return n_bytes <= SHARE * (self._free or 0)
@@ -174,7 +174,7 @@ class BinStore:
         digest = hashlib.sha256(os.fsencode(paths)).hexdigest()[:HASH_DIGITS]
         return Path(self.folder) / f"{first.name}{more}.{digest}{ENDING}"
 
-    def find(self, source: Source, key: str | None, *, beside: bool = False) -> StoredBins | None:
+    def find(self, source: Source, key: str | None, *, validation: bool = False) -> StoredBins | None:
         """The bins that an earlier run has written, verified; None if there are none, or if they fit into memory."""
         path = None if key is None else self.path(source.names)
         if path is None or not path.is_file():
@@ -182,7 +182,7 @@ class BinStore:
         try:
             file, note = open_bins(path)
             n_docs, width = note["shape"]
-            if note.get("key") != key or self.fits(n_docs, width, beside=beside):
+            if note.get("key") != key or self.fits(n_docs, width, validation=validation):
                 return None
             self.check_room(n_docs, width, source.path)
             arrays = read_arrays(file)
@@ -192,16 +192,16 @@ class BinStore:
             self.listener.note(f"{path}: the bin file is damaged ({error}); it is written again")
             return None
         self.listener.note(f"{path}: {file_size(file.n_bytes)} of bins are read from this file of an earlier run")
-        return self.opened(stored, beside=beside)
+        return self.opened(stored, validation=validation)
 
     def create(
-        self, source: Source | None, key: str | None, n_docs: int, width: int, *, beside: bool = False
+        self, source: Source | None, key: str | None, n_docs: int, width: int, *, validation: bool = False
     ) -> FileSink | None:
         """Where to write the bins of a data set; None if they fit into memory."""
         name, n_bytes = "the data" if source is None else source.path, n_docs * width
-        if self.fits(n_docs, width, beside=beside):
+        if self.fits(n_docs, width, validation=validation):
             self._in_memory += n_bytes
-            if self._limit is not None and not beside:
+            if self._limit is not None and not validation:
                 self.listener.note(f"the bins of {name} take {file_size(n_bytes)} and fit into memory")
             return None
         self.check_room(n_docs, width, name)
@@ -219,16 +219,16 @@ class BinStore:
         keep = self.keep and not temporary
         what = "they are kept" if keep else "during the training they are"
         self.listener.note(f"the bins of {name} take {file_size(n_bytes)}{why}; {what} in {path}")
-        return FileSink(path, width, key, partial(self.opened, keep=keep, beside=beside))
+        return FileSink(path, width, key, partial(self.opened, keep=keep, validation=validation))
 
-    def opened(self, stored: StoredBins, *, keep: bool | None = None, beside: bool = False) -> StoredBins:
+    def opened(self, stored: StoredBins, *, keep: bool | None = None, validation: bool = False) -> StoredBins:
         """Count the documents of a file that is used from now on."""
-        if not beside:  # metrics need the labels of validation sets for every tree
+        if not validation:  # metrics need the labels of validation sets for every tree
             stored = replace(stored, lists=stored.lists.small())
         n_docs, lists = stored.file.n_rows, stored.lists
         columns = (lists.weights, lists.positions, lists.order)
         self._in_files += n_docs
-        self._doc_bytes += n_docs * (self._per_doc + TOP_BYTES * beside)
+        self._doc_bytes += n_docs * (self._per_doc + TOP_BYTES * validation)
         self._column_bytes += sum(column.nbytes for column in columns if column is not None)
         self._column_bytes += lists.n_docs if lists.stored_labels.dtype == GRADE else lists.n_docs * LABEL_BYTES
         self._column_bytes += POSITIVE_BYTES * int(np.count_nonzero(lists.stored_labels))

@@ -10,7 +10,7 @@ import numpy as np
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binning import Binning, BinningSketch, check_codes
 from ranksieve.data.blocks import Block, ListBuilder, Source, check_narrow, give_back_memory, reading_ahead, widened
-from ranksieve.data.categories import check_numbers
+from ranksieve.data.categories import check_same_codes
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_rows import DiskRows
 from ranksieve.data.feature_columns import FeatureColumns, Rows
@@ -60,15 +60,15 @@ def bin_data(
     binning: Binning | None = None,
     missing: str = "zero",
     store: BinStore | None = None,
-    beside: bool = False,
+    validation: bool = False,
 ) -> Binned:
     """Bins of a data set, a file or a table; validation data is binned with the `binning` of the training set.
 
     A file is read in blocks, twice if thresholds are to be learned; its float matrix is never in memory as a whole.
-    A `store` keeps bins in a file if they do not fit into memory, `beside` those of a training set.
+    A `store` keeps bins in a file if they do not fit into memory. `validation` is True for validation data.
     """
     data = open_data(data, missing=missing)
-    most, place = {"max_bins": max_bins, "max_cat_bins": max_cat_bins}, _Place(store, beside)
+    most, place = {"max_bins": max_bins, "max_cat_bins": max_cat_bins}, _Place(store, validation)
     if isinstance(data, Binned):
         _check_same_binning(data, binning, most)
         return data
@@ -80,9 +80,9 @@ def bin_data(
 def bin_like(given: Any, train_set: Binned, *, missing: str = "zero", store: BinStore | None = None) -> Binned:
     """Bins of validation data with the thresholds of the training set; tables are matched by name."""
     data = open_data(given, missing=missing, wanted=train_set.feature_names, categories=train_set.categories)
-    binned = bin_data(data, binning=train_set.binning, store=store, beside=True)
+    binned = bin_data(data, binning=train_set.binning, store=store, validation=True)
     check_feature_names(binned.feature_names, train_set.feature_names, binned.source)
-    check_numbers(binned.info, train_set.info)
+    check_same_codes(binned.info, train_set.info)
     return binned
 
 
@@ -91,20 +91,20 @@ class _Place:
     """Where bins go."""
 
     store: BinStore | None
-    beside: bool
+    validation: bool
 
     def find(self, source: Source, key: str | None) -> Binned | None:
         """Bins that an earlier run has written to a file."""
         if self.store is None:
             return None
-        stored = self.store.find(source, key, beside=self.beside)
+        stored = self.store.find(source, key, validation=self.validation)
         return None if stored is None else Binned.of(stored, self.store)
 
     def create(self, source: Source | None, key: str | None, n_docs: int, binning: Binning) -> MemorySink | FileSink:
         width = -(-binning.n_features // LANES) * LANES
         sink = None
         if self.store is not None:
-            sink = self.store.create(source, key, n_docs, width, beside=self.beside)
+            sink = self.store.create(source, key, n_docs, width, validation=self.validation)
         return sink or MemorySink(n_docs, width)
 
     def check_sample(self, n_docs: int, width: int, source: str) -> None:

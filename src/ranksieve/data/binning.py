@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ranksieve.data.categories import MOST
+from ranksieve.data.categories import MAX_CATEGORIES
 from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.feature_columns import FeatureColumns, Rows
 from ranksieve.data.features import FeatureInfo, infinite_feature
@@ -282,9 +282,9 @@ def check_codes(values: np.ndarray, feature: str, source: str) -> None:
     NaN and negative integers are missing.
     """
     with np.errstate(invalid="ignore"):
-        wrong = values[~np.isnan(values) & ((values != np.floor(values)) | (values >= MOST))]
+        wrong = values[~np.isnan(values) & ((values != np.floor(values)) | (values >= MAX_CATEGORIES))]
     if len(wrong):
         raise DataError(
             f"{source}: feature {feature!r} is categorical and holds {wrong[0]:g}; expected integers from 0 to "
-            f"{MOST - 1:,}, or texts"
+            f"{MAX_CATEGORIES - 1:,}, or texts"
         )

@@ -79,11 +79,11 @@ class Source(Described, ABC):
     n_features: int | None = None
     fraction_read: float = 0.0  # how much of the data the current pass has read, for progress bars and size estimates
     dense: bool = False  # whether every line of a text names every feature; known after a full pass
-    reads_in_threads: bool = False  # whether blocks are new arrays, made without kernels, which use all threads
+    can_read_ahead: bool = False  # whether blocks are new arrays, made without kernels, which use all threads
     files: tuple[str, ...] = ()  # that it reads; empty for tables and generators
     parts: tuple[Source, ...] = ()  # that it consists of
     by_column: bool = False  # whether blocks of tables should have columns instead of features
-    in_threads: bool = False  # whether reading may use several threads
+    use_threads: bool = False  # whether reading may use several threads
     noted_first_stage: str | None = None  # the column that a file notes as the first stage's score; it may be left out
     # for thresholds: the number of the first row among those of all data. Blocks of rows that are not in the sample may
     # have no features then.
@@ -178,19 +178,19 @@ def reading_ahead(data: Dataset | Source, *, sampled_from: int | None = None) ->
 
     Kernels have fewer threads then: reading takes most of the time. `sampled_from` is that of `Source`.
     """
-    if isinstance(data, Dataset) or not data.reads_in_threads:
+    if isinstance(data, Dataset) or not data.can_read_ahead:
         yield blocks_of(data)
         return
     sources, threads = list(_with_parts(data)), get_num_threads()
     for one in sources:
-        one.by_column, one.in_threads = True, threads > 1
+        one.by_column, one.use_threads = True, threads > 1
     data.sampled_from = sampled_from
     try:
         with using_threads(max(1, threads // 4)), ThreadPoolExecutor(1) as pool:
             yield _ahead(data.blocks(ROWS_AHEAD), pool)
     finally:
         for one in sources:
-            one.by_column = one.in_threads = False
+            one.by_column = one.use_threads = False
             one.sampled_from = None
 
 

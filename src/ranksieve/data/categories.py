@@ -1,4 +1,4 @@
-"""Categories of features: which features have them, and the numbers that stand for them."""
+"""Categories of features: which features have them, and the codes (numbers from 0) that stand for them."""
 
 from __future__ import annotations
 
@@ -6,32 +6,34 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, caller_level, did_you_mean, param
-from ranksieve.text_formats import features_text, some_of
+from ranksieve.text_formats import features_text, some_of, split_commas
 
-MOST = 1 << 24  # the numbers of categories are exact in float32
+T = TypeVar("T", str, int)
+
+MAX_CATEGORIES = 1 << 24  # of a feature: codes up to this are exact in float32
 SHOWN = 3  # unknown categories in a warning
 
 
 class Encoder:
-    """The categories of one feature: names, numbered from 0 in the order in which they are met.
+    """The categories of one feature. Their codes are numbers from 0, in the order of first occurrence.
 
-    Null and empty text are missing (NaN). With `fixed` names, those of a model, so are all other categories. CatBoost's
-    models may have the empty text as a category, which null is then, too.
+    Null and empty text are missing (NaN). With the `fixed` names of a model, all other categories are missing too.
+    CatBoost's models may have the empty text as a category; null belongs to it then.
 
     Examples
     --------
     >>> import pyarrow as pa
     >>> encoder = Encoder()
-    >>> encoder.numbers(pa.array(["drama", None, "war", "drama"])).tolist(), encoder.names
+    >>> encoder.encode(pa.array(["drama", None, "war", "drama"])).tolist(), encoder.names
     ([0.0, nan, 1.0, 0.0], ['drama', 'war'])
-    >>> Encoder(["war"], fixed=True).numbers(pa.array(["drama", "war"])).tolist()
+    >>> Encoder(["war"], fixed=True).encode(pa.array(["drama", "war"])).tolist()
     [nan, 0.0]
     """
 
@@ -41,22 +43,22 @@ class Encoder:
         self._numbers = {name: number for number, name in enumerate(self.names)}
         self._fixed = fixed
         self._missing = self._numbers.get("", np.nan)
-        self._counts = fixed  # until they are checked
+        self._counts_unknown = fixed  # until `warn_of_unknown` is called
         self._n_given = self._n_unknown = 0
         self._unknown: list[str] = []  # the first of them
 
-    def numbers(self, column: Any) -> np.ndarray:
-        """The numbers of the categories in an Arrow column."""
+    def encode(self, column: Any) -> np.ndarray:
+        """The codes of the categories in an Arrow column."""
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        return np.concatenate([np.empty(0, FEATURE), *map(self._encode, chunks)])
+        return np.concatenate([np.empty(0, FEATURE), *map(self._encode_chunk, chunks)])
 
-    def _encode(self, chunk: pa.Array) -> np.ndarray:
+    def _encode_chunk(self, chunk: pa.Array) -> np.ndarray:
         if not pa.types.is_dictionary(chunk.type):
             chunk = chunk.cast(pa.string()).dictionary_encode()
         texts = chunk.dictionary.cast(pa.string()).to_pylist()
-        table = np.array([*map(self._number, texts), self._missing], FEATURE)
+        table = np.array([*map(self._code, texts), self._missing], FEATURE)
         places = chunk.indices.cast(pa.int64()).fill_null(len(texts)).to_numpy(zero_copy_only=False)
-        if self._counts:
+        if self._counts_unknown:
             self._count(texts, places)
         return table[places]
 
@@ -75,16 +77,16 @@ class Encoder:
 
     def warn_of_unknown(self, name: str, place: str) -> None:
         """Warn, once, where most of the values so far are not among the fixed names."""
-        if self._counts and any(self.names):  # the empty text alone: no tree of the model uses the feature
+        if self._counts_unknown and any(self.names):  # the empty text alone: no tree of the model uses the feature
             warn_of_unknown(name, place, self._unknown, (self._n_unknown, self._n_given))
-        self._counts = False
+        self._counts_unknown = False
 
-    def _number(self, name: str | None) -> float:
+    def _code(self, name: str | None) -> float:
         if not name:
             return self._missing
         if name not in self._numbers and not self._fixed:
-            if len(self.names) == MOST:
-                raise DataError(f"{self._feature} has more than {MOST:,} categories; leave it out")
+            if len(self.names) == MAX_CATEGORIES:
+                raise DataError(f"{self._feature} has more than {MAX_CATEGORIES:,} categories; leave it out")
             self._numbers[name] = len(self.names)
             self.names.append(name)
         return self._numbers.get(name, np.nan)
@@ -107,34 +109,30 @@ class Categorical:
     known: Mapping[str, Sequence[str]] | None = None
     encoders: dict[str, Encoder] = field(default_factory=dict)  # of parts that are read as one
 
-    @property
-    def _parts(self) -> list[str]:
-        return [part.strip() for part in self.chosen.split(",") if part.strip()]
-
     def matches(self, column: str) -> bool:
         """Whether a column is named."""
-        return any(fnmatchcase(column, part) for part in self._parts)
+        return matches_any(column, split_commas(self.chosen))
 
     def names(self, columns: Iterable[str], place: str) -> list[str]:
-        """Those of the columns that are named; `genres=war` was made of a column of lists, and is a number."""
-        parts, columns = self._parts, list(columns)
-        before = {column.partition("=")[0] for column in columns}
-        for part in parts:
-            if not any(fnmatchcase(column, part) for column in (*columns, *before)):
+        """The columns that are named. Not `genres=war`, a number made of a column of lists `genres`."""
+        columns = list(columns)
+        of_lists = {column.partition("=")[0] for column in columns}
+        for glob in split_commas(self.chosen):
+            if not any(matches_any(column, [glob]) for column in (*columns, *of_lists)):
                 raise DataError(
-                    f"{place}: no feature is named {part!r}, which is given as categorical; "
-                    f"{did_you_mean(part, columns)}it has: {some_of(columns)}{comma_hint(columns)}"
+                    f"{place}: no feature is named {glob!r}, which is given as categorical; "
+                    f"{did_you_mean(glob, columns)}it has: {some_of(columns)}{comma_hint(columns)}"
                 )
         return [
             column for column in columns
             if self.matches(column) and not ("=" in column and self.matches(column.partition("=")[0]))
         ]  # fmt: skip
 
-    def of(self, columns: Mapping[str, pa.DataType], place: str) -> dict[str, Encoder | None]:
-        """The categorical columns of a table; None where the numbers in it are the categories' own."""
+    def encoders_of(self, columns: Mapping[str, pa.DataType], place: str) -> dict[str, Encoder | None]:
+        """The encoders of the categorical columns of a table; None where the column holds codes."""
         if self.known is not None:
-            wanted = {name: names for name, names in self.known.items() if name in columns}
-            return {name: self._known(name, columns[name], names, place) for name, names in wanted.items()}
+            known = {name: names for name, names in self.known.items() if name in columns}
+            return {name: self._known_encoder(name, columns[name], names, place) for name, names in known.items()}
         named = self.names(columns, place)
         found = [name for name, kind in columns.items() if name in named or pa.types.is_dictionary(kind)]
         texts = [name for name in found if not is_number(columns[name])]
@@ -143,7 +141,7 @@ class Categorical:
         return {name: self.encoders[name] if name in texts else None for name in found}
 
     @staticmethod
-    def _known(name: str, kind: pa.DataType, names: Sequence[str], place: str) -> Encoder | None:
+    def _known_encoder(name: str, kind: pa.DataType, names: Sequence[str], place: str) -> Encoder | None:
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not names and is_number(plain):
             return None
@@ -231,6 +229,22 @@ def kind_text(kind: pa.DataType) -> str:
     return next((words for words, check in KINDS.items() if check(kind)), f"{kind} values")
 
 
+def most_frequent(counts: Mapping[T, int], n: int) -> list[T]:
+    """The n values that occur most often, the most frequent first; ties in the order of the values.
+
+    Examples
+    --------
+    >>> most_frequent({"war": 2, "drama": 2, "crime": 5}, 2)
+    ['crime', 'drama']
+    """
+    return sorted(counts, key=lambda value: (-counts[value], value))[:n]
+
+
+def matches_any(column: str, globs: Iterable[str]) -> bool:
+    """Whether the name of a column is one of these names or matches one of these globs."""
+    return any(fnmatchcase(column, glob) for glob in globs)
+
+
 def comma_hint(columns: Iterable[str]) -> str:
     """How to name a column whose name has a comma, if there is one."""
     return "; write ? for the comma in a name" if any("," in name for name in columns) else ""
@@ -253,9 +267,9 @@ def categorical_text(given: str | Sequence[str] | None) -> str:
 
 
 def recoding(given: Sequence[str], expected: Sequence[str]) -> np.ndarray | None:
-    """The number that each category of `given`, and last a missing one, has in `expected`; NaN where it has none.
+    """The code in `expected` of each category of `given`, and last of a missing one; NaN where it has none.
 
-    None where all are the same.
+    None where all codes are the same.
 
     Examples
     --------
@@ -268,18 +282,18 @@ def recoding(given: Sequence[str], expected: Sequence[str]) -> np.ndarray | None
     return np.array([numbers.get(name, np.nan) for name in (*given, "")], FEATURE)
 
 
-def check_numbers(given: Any, train: Any) -> None:
-    """Raise `DataError` where data has other numbers of categories than the training data; both are a `FeatureInfo`.
+def check_same_codes(given: Any, train: Any) -> None:
+    """Raise `DataError` where a category has another code than in the training data; both are a `FeatureInfo`.
 
-    What is binned or opened already cannot be translated.
+    Data that is binned or opened already cannot be encoded again.
     """
     for name, expected in zip(given.feature_names, train.feature_names, strict=True):
         ours, theirs = list(given.categories.get(name, ())), list(train.categories.get(expected, ()))
         common = min(len(ours), len(theirs))
         if ours[:common] != theirs[:common]:
             raise DataError(
-                f"{given.source}: its categories of {name!r} have other numbers than in training; give a file name, a "
-                "table or a Dataset, which are translated"
+                f"{given.source}: the categories of {name!r} have other codes than in training; give a file name, a "
+                "table or a Dataset, which are encoded as in training"
             )
 
 

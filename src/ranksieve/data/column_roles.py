@@ -1,4 +1,4 @@
-"""Which columns of a table are likely to hold what: advice on tables whose columns have no usual names."""
+"""Guesses what the columns of a table hold: advice on tables whose columns have other than the usual names."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ranksieve.data.categories import Categorical, categorical_text, is_number, kind_text
+from ranksieve.data.categories import categorical_text, is_number, kind_text, matches_any
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import first_lines, is_csv
-from ranksieve.data.data_file import NEEDED, OTHERS, ROLES, USUAL, DataFile
+from ranksieve.data.data_file import NEEDED, OTHER_NAMES, ROLE_TEXTS, USUAL_NAMES, DataFile
 from ranksieve.data.parquet import MAGIC
+from ranksieve.text_formats import split_commas
 
-NUMBERS = "numbers"  # or categories of a type of their own, which are features, too
+NUMBERS = "numbers"  # or categories of a categorical type: both are features
 FEATURE, NO_FEATURE = "a feature", "not a feature"
-UNIQUE = "text, no two alike"  # which is no category
-FEWEST_UNIQUE = 10  # rows
+UNIQUE = "text, no two alike"  # such a column holds no categories
+FEWEST_UNIQUE = 10  # rows from which on texts count as unique
 
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """The columns of a table: what they hold, and what for; `flags` name what cannot be found without them."""
+    """The columns of a table: what they hold and what they are used as, and the `flags` that reading them needs."""
 
     kinds: dict[str, str]
     uses: dict[str, str]
@@ -47,19 +48,19 @@ def find_roles(file: DataFile) -> ColumnRoles | None:
     kinds = _kinds(file)
     if kinds is None or not kinds.keys() >= set(file.columns.values()):
         return None
-    roles = {role: _likely(role, kinds, file.columns) for role in USUAL}
-    held = {name: ROLES[role] for role, name in roles.items() if name is not None}
-    ignore, categorical = (Categorical(categorical_text(globs)) for globs in (file.ignore, file.categorical))
-    ignored = [name for name in kinds if name not in held and ignore.matches(name)]
+    roles = {role: _likely(role, kinds, file.columns) for role in USUAL_NAMES}
+    held = {name: ROLE_TEXTS[role] for role, name in roles.items() if name is not None}
+    ignore, categorical = split_commas(file.ignore or ""), split_commas(categorical_text(file.categorical))
+    ignored = [name for name in kinds if name not in held and matches_any(name, ignore)]
     texts = [
         name
         for name, kind in kinds.items()
-        if kind != NUMBERS and name not in (*held, *ignored) and not categorical.matches(name)
+        if kind != NUMBERS and name not in (*held, *ignored) and not matches_any(name, categorical)
     ]
     flags = {
         role: roles[role] or "NAME"
-        for role in USUAL
-        if role not in file.columns and roles[role] not in USUAL[role] and (roles[role] or role in NEEDED)
+        for role in USUAL_NAMES
+        if role not in file.columns and roles[role] not in USUAL_NAMES[role] and (roles[role] or role in NEEDED)
     }
     uses = {name: held.get(name) or (NO_FEATURE if name in (*texts, *ignored) else FEATURE) for name in kinds}
     advice = {"ignore": ",".join(map(_glob, texts))} if texts else {}
@@ -106,5 +107,5 @@ def _likely(role: str, kinds: Mapping[str, str], given: Mapping[str, str]) -> st
     """The column of a role: the one given, the one with the usual name, or one with another frequent name."""
     if role in given:
         return given[role]
-    frequent = (*USUAL[role], *OTHERS.get(role, ()))
+    frequent = (*USUAL_NAMES[role], *OTHER_NAMES.get(role, ()))
     return next((name for known in frequent for name in kinds if name.lower() == known), None)

@@ -17,7 +17,7 @@ from ranksieve.errors import DataError, import_extra
 
 DATA_FORMATS = "LETOR lines like '2 qid:10 1:0.5 3:1', CSV or Parquet"
 HEAD_BYTES = 256  # enough to tell formats apart
-INPUT_BYTES = 1 << 15  # of zstd at a time, so that the decompressed piece fits into memory
+INPUT_BYTES = 1 << 15  # compressed bytes that zstd gets at a time: what they decompress to has to fit into memory
 
 
 class CutShortError(OSError):
@@ -65,7 +65,7 @@ class _ZstdFile(io.RawIOBase):
         return True
 
 
-# Name, first bytes, and how to read it.
+# Formats by name: the first bytes of a file, and how to read it.
 FORMATS: dict[str, tuple[bytes, Callable[[BinaryIO], Any]]] = {
     "gzip": (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw, mode="rb")),
     "xz": (b"\xfd7zXZ\x00", lzma.LZMAFile),
@@ -96,7 +96,7 @@ def first_bytes(path: str, expected: str = DATA_FORMATS) -> bytes:
     return head
 
 
-class TextStream:
+class TextStream(io.RawIOBase):
     """The decompressed bytes of a file, and the fraction of the file that was read."""
 
     def __init__(self, path: str, raw: BinaryIO, size: int):
@@ -115,9 +115,13 @@ class TextStream:
     def fraction_read(self) -> float:
         return min(self._raw.tell() / self._size, 1.0)
 
-    def readinto(self, target: memoryview) -> int:
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
         """Fill the target; only at the end of the file the number of bytes read is less than its length."""
         filled = 0
+        target = memoryview(target).cast("B")
         try:
             while filled < len(target):
                 got = self._file.readinto(target[filled:])
@@ -142,19 +146,6 @@ def open_text(path: str, expected: str = DATA_FORMATS) -> Iterator[TextStream]:
         yield TextStream(path, raw, os.path.getsize(path))
 
 
-class RawStream(io.RawIOBase):
-    """A `TextStream` as a stream of Python's `io`, for libraries that buffer, decode and parse it."""
-
-    def __init__(self, stream: TextStream) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Any) -> int:
-        return self._stream.readinto(memoryview(target).cast("B"))
-
-
 def create_text(path: Path, suffix: str) -> Any:
-    """A file to write text to, compressed according to the suffix of its final name."""
+    """Open a file for writing text; `suffix`, that of its final name, decides on the compression."""
     return WRITERS.get(suffix, lambda plain: open(plain, "wb"))(path)

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from ranksieve.data.compression import RawStream, TextStream, open_text
-from ranksieve.data.data_file import OTHERS, USUAL, ReadOptions, permanent_paths
+from ranksieve.data.compression import TextStream, open_text
+from ranksieve.data.data_file import OTHER_NAMES, USUAL_NAMES, ReadOptions
 from ranksieve.data.features import FeatureInfo
+from ranksieve.data.pipes import permanent_paths
 from ranksieve.data.table_source import TableSource, not_numbers
 from ranksieve.errors import DataError
 from ranksieve.text_formats import counted
@@ -154,7 +155,7 @@ class CsvSource(TableSource):
         """The line, from 1, of the n-th line that is not empty; the file is read again for it."""
         line = 0
         with open_text(self._file) as stream:
-            for text in io.BufferedReader(RawStream(stream)):
+            for text in io.BufferedReader(stream):
                 line += 1
                 number -= text.strip(b"\r\n") != b""
                 if number == 0:
@@ -198,7 +199,7 @@ def _are_columns(names: list[str], columns: Mapping[str, str]) -> bool:
         return False
     if len(names) > 1 and not any(map(NUMBER.match, names)):
         return True
-    likely = {name for role in OTHERS for name in (*USUAL[role], *OTHERS[role])} | set(columns.values())
+    likely = {name for role in OTHER_NAMES for name in (*USUAL_NAMES[role], *OTHER_NAMES[role])} | set(columns.values())
     return len(names) > 1 and any(name in likely or name.lower() in likely for name in names)
 
 

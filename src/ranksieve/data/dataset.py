@@ -21,7 +21,7 @@ from ranksieve.data.features import (
     same_features,
     to_float,
 )
-from ranksieve.data.lists import Lists, id_array, id_column, list_facts, lists_from_runs, runs_of
+from ranksieve.data.lists import Lists, id_array, id_column, list_facts, lists_from_runs, number_ids, runs_of
 from ranksieve.dtypes import FEATURE, OFFSET
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.html_tables import html_facts
@@ -233,8 +233,7 @@ class Dataset(Described):
         number = feature_number(feature, self.feature_names)
         column = self.features[:, [number]]
         column = column.toarray() if scipy.sparse.issparse(column) else column
-        column = to_float(np.asarray(column)).ravel()
-        return column if self.lists.order is None else column[self.lists.order]
+        return self.lists.ordered(to_float(np.asarray(column)).ravel())
 
     def take_queries(self, queries: Any) -> Dataset:
         """The data set of some queries, by number, in the given order."""
@@ -321,11 +320,10 @@ def _column(values: Any, name: str, n_docs: int) -> np.ndarray:
 def _weights(weights: Any, run_ids: np.ndarray, run_lengths: np.ndarray) -> np.ndarray:
     """Weights of the documents, given per document or per query."""
     n_given, n_docs = np.size(weights), int(run_lengths.sum())
-    numbers: dict[Any, int] = {}
-    queries = [numbers.setdefault(run_id, len(numbers)) for run_id in run_ids.tolist()]
-    if n_given not in (n_docs, len(numbers)):
+    queries, ids = number_ids(run_ids.tolist())
+    if n_given not in (n_docs, len(ids)):
         raise DataError(
-            f"got {n_given} weights for {n_docs} documents of {len(numbers)} queries; give one per document or one per "
+            f"got {n_given} weights for {n_docs} documents of {len(ids)} queries; give one per document or one per "
             "query"
         )
     given = _column(weights, "weights", n_given)

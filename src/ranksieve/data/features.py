@@ -13,7 +13,7 @@ import numpy as np
 
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, caller_level, did_you_mean, param
-from ranksieve.text_formats import counted, read_signs, some_of
+from ranksieve.text_formats import counted, read_signs, some_of, split_commas
 
 NUMBERED = re.compile(r"(\D*)(\d{1,9})", re.ASCII)  # letters, or none, and a number
 RELATIVE = "relative."  # in front of the name of a feature that is scaled within every list
@@ -268,10 +268,10 @@ def choose_features(text: str, names: Sequence[str]) -> np.ndarray:
     >>> choose_features("bm25_*,4", names).tolist(), choose_features("!pagerank", names).tolist()
     ([0, 1, 3], [0, 1, 3])
     """
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    parts = split_commas(text)
     chosen = np.full(len(names), bool(parts) and parts[0].startswith("!"))
     for part in parts:
-        chosen[_meant(part.removeprefix("!"), names)] = not part.startswith("!")
+        chosen[_select(part.removeprefix("!"), names)] = not part.startswith("!")
     if not chosen.any():
         raise ParameterError(param("features"), f" {text!r} selects no feature; choose at least one")
     return np.flatnonzero(chosen)
@@ -294,7 +294,7 @@ def monotone_signs(text: str, names: Sequence[str]) -> np.ndarray | None:
     signs = np.zeros(len(names), np.int8)
     if any(feature for feature, _ in pairs):
         for feature, sign in pairs:
-            signs[_meant(feature, names)] = sign
+            signs[_select(feature, names)] = sign
     elif pairs:
         if len(pairs) != len(names):
             raise ParameterError(
@@ -306,8 +306,8 @@ def monotone_signs(text: str, names: Sequence[str]) -> np.ndarray | None:
     return signs if signs.any() else None
 
 
-def _meant(part: str, names: Sequence[str]) -> list[int]:
-    """The features that a name, glob, number or range selects."""
+def _select(part: str, names: Sequence[str]) -> list[int]:
+    """The numbers, from 0, of the features that a name, glob, number or range selects."""
     if part in names:
         return [list(names).index(part)]
     if match := re.fullmatch(r"(\d+)(?:-(\d+))?", part, re.ASCII):

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 LARGEST_LIMIT = 1 << 60  # cgroup v1 writes a number above this where there is no limit
 USUAL_SIZE = 512 << 20  # of a process that has loaded the kernels, where the system does not say it
-# of a version of cgroups: the folder, and its files for the limit, for what is used, and for the cache in it
+# Both versions of cgroups: the folder, its files for the limit and the use, and the entry for the cache of files
 V1 = ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 V2 = ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file")
 
 
 def available_memory(root: Path = Path("/")) -> int | None:
     """Bytes that can be allocated without swapping; None where the system does not say it."""
-    found = [_of_machine(root), *_of_cgroups(root)]
-    known = [one for one in found if one is not None]
-    return min(known) if known else None
+    found = (_of_machine(root), *_of_cgroups(root))
+    return min((n_bytes for n_bytes in found if n_bytes is not None), default=None)
 
 
 def resident_memory() -> int:
@@ -37,13 +37,12 @@ def _of_machine(root: Path) -> int | None:
     return None
 
 
-def _of_cgroups(root: Path) -> list[int]:
+def _of_cgroups(root: Path) -> Iterator[int | None]:
     """What the limits of this process's cgroups, and of those around them, leave."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
-        return []
-    left = []
+        return
     for line in lines:
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -52,22 +51,21 @@ def _of_cgroups(root: Path) -> list[int]:
         top, *names = V2 if number == "0" else V1
         folder = root / top / path.strip("/")
         for one in (folder, *folder.parents):  # in a container the path may be that of the host
-            left += _left_in(one, *names)
+            yield _left_in(one, *names)
             if one == root / top:
                 break
-    return left
 
 
-def _left_in(folder: Path, limit: str, used: str, cache: str) -> list[int]:
-    """The limit of a cgroup less what it uses; cache of files does not count, since it is given back."""
+def _left_in(folder: Path, limit: str, used: str, cache: str) -> int | None:
+    """The limit of a cgroup less what it uses, without the cache of files; None where there is no limit."""
     try:
         most, now = int((folder / limit).read_text()), int((folder / used).read_text())
     except (OSError, ValueError):  # there is no such cgroup, or it has no limit: "max"
-        return []
+        return None
     if most >= LARGEST_LIMIT:
-        return []
+        return None
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in (folder / "memory.stat").read_text().splitlines():
             if line.split()[0] == cache:
                 now -= int(line.split()[1])
-    return [max(most - now, 0)]
+    return max(most - now, 0)

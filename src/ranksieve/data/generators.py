@@ -21,6 +21,7 @@ from ranksieve.data.search_features import (
     MATCH,
     N_TRAITS,
     PROFILE,
+    TITLE,
     TOPIC,
     SearchFeatures,
 )
@@ -94,7 +95,7 @@ def cubic(n_queries: int, *, seed: int = 0, docs: int = 50, n_features: int = 50
     After Burges et al. (2005): feature values are uniform in [-1, 1], and a document's value is the mean of three
     terms, each scaled to mean 0 and variance 1: a random weighted sum of the features; the sum of `x_i x_q(i)` and the
     sum of `x_i x_r(i) x_s(i)` for random permutations q, r and s. The polynomial belongs to the seed. Grades are cut
-    from the value at fixed places, which about 50, 75, 90 and 97 % of all documents stay below.
+    from the value at fixed thresholds, below which about 50, 75, 90 and 97 % of all documents are.
 
     Examples
     --------
@@ -163,10 +164,10 @@ class _Cubic:
 
 def _fill_query(rng: np.random.Generator, table: SearchFeatures, features: np.ndarray, labels: np.ndarray) -> None:
     n_docs = len(labels)
-    _list_size(rng)  # drawn first, as in `two_stage`
+    _list_size(rng)  # `two_stage` has drawn it from the same random stream: the next numbers follow
     grades, hard = _draw_labels(rng, n_docs)
     traits = _draw_traits(rng, grades, hard)
-    first_stage = (traits[:, MATCH] + 0.5 * traits[:, MATCH + 1] + rng.normal(0, 0.5, n_docs)).astype(FEATURE)
+    first_stage = (traits[:, MATCH] + 0.5 * traits[:, TITLE] + rng.normal(0, 0.5, n_docs)).astype(FEATURE)
     order = np.argsort(-first_stage, kind="stable")
     labels[:] = grades[order]
     keys = rng.integers(0, 2**32, len(table.names), dtype=np.uint32)
@@ -196,13 +197,14 @@ def _draw_labels(rng: np.random.Generator, n_docs: int) -> tuple[np.ndarray, np.
 
 
 def _draw_traits(rng: np.random.Generator, grades: np.ndarray, hard: np.ndarray) -> np.ndarray:
+    """The hidden traits of the documents of a query, one row each."""
     positive = grades > 0
     traits = rng.normal(size=(len(grades), N_TRAITS))
-    traits[:, MATCH + 1] = 0.6 * traits[:, MATCH] + 0.8 * traits[:, MATCH + 1]
+    traits[:, TITLE] = 0.6 * traits[:, MATCH] + 0.8 * traits[:, TITLE]
     traits[hard] += HARD
     traits[positive] += POSITIVE + grades[positive, None] * PER_GRADE
     unmatched = positive & (rng.random(len(grades)) < UNMATCHED)
-    traits[unmatched, MATCH : MATCH + 2] -= 2.0
+    traits[unmatched, MATCH : TITLE + 1] -= 2.0
     traits[unmatched, CLICKS] += 1.0
     # Topic and profile have the same distribution in every class; together they separate positives from hard negatives.
     fit = FIT * positive - FIT * hard
@@ -215,6 +217,7 @@ def _draw_traits(rng: np.random.Generator, grades: np.ndarray, hard: np.ndarray)
 
 
 def _list_size(rng: np.random.Generator) -> int:
+    """The number of documents of a query."""
     kind = rng.random()
     if kind < 0.15:
         return int(rng.integers(10, 101))
@@ -224,6 +227,7 @@ def _list_size(rng: np.random.Generator) -> int:
 
 
 def _stream(seed: int, query: int) -> np.random.Generator:
+    """The random stream of a query, or that of the collection."""
     return np.random.Generator(np.random.Philox(key=np.array([seed, query], dtype=np.uint64)))
 
 

@@ -81,44 +81,44 @@ class JoinedSource(Source):
         wanted: Mapping[str, Any] | None = None,
     ) -> None:
         encoders: dict[str, Encoder] = {}
-        self._parts = [
+        self._opened = [
             (piece, open_values(piece.data, missing=missing, encoders=encoders, **(wanted or {}))) for piece in pieces
         ]
         self._distinct = distinct
         self.n_docs = n_docs if n_docs is not None else self._count_docs()
-        first = self._parts[0][1]
-        check_alike([part.source for _, part in self._parts], [part.feature_names for _, part in self._parts])
-        if any(part.categories != first.categories for _, part in self._parts):
+        first = self._opened[0][1]
+        check_alike([part.source for _, part in self._opened], [part.feature_names for _, part in self._opened])
+        if any(part.categories != first.categories for _, part in self._opened):
             raise DataError(f"{first.source} and other parts have different categories; read all of them together")
         more = len(pieces) - 1
         self.info = replace(first.info, source=name or first.source + (f" and {more} more" if more else ""))
         self.n_features = first.n_features
-        self.parts = tuple(data for _, data in self._parts if isinstance(data, Source))
+        self.parts = tuple(data for _, data in self._opened if isinstance(data, Source))
         self.files = tuple(path for data in self.parts for path in data.files)
-        self.reads_in_threads = bool(self.parts) and all(data.reads_in_threads for data in self.parts)
+        self.can_read_ahead = bool(self.parts) and all(data.can_read_ahead for data in self.parts)
 
     @property
     def names(self) -> tuple[str, ...]:
-        sources = ((piece, data) for piece, data in self._parts if isinstance(data, Source))
+        sources = ((piece, data) for piece, data in self._opened if isinstance(data, Source))
         return tuple(f"{name}{piece.suffix}" for piece, data in sources for name in data.names)
 
     def _count_docs(self) -> int | None:
         """The number of rows of all pieces, if it is known before they are read."""
-        counts = [None if piece.queries is not None else data.n_docs for piece, data in self._parts]
+        counts = [None if piece.queries is not None else data.n_docs for piece, data in self._opened]
         return sum(n for n in counts if n is not None) if None not in counts else None
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The rows of all pieces in order."""
         width = done = 0
         first_in: dict[Any, str] = {}
-        for number, (piece, data) in enumerate(self._parts):
+        for number, (piece, data) in enumerate(self._opened):
             if isinstance(data, Source):
                 in_order = self.sampled_from is not None and piece.queries is None
                 data.sampled_from = (self.sampled_from or 0) + done if in_order else None
             for block in piece.blocks(data, rows):
                 done += block.n_docs
                 read = data.fraction_read if isinstance(data, Source) else 1.0
-                self.fraction_read = (number + read) / len(self._parts)
+                self.fraction_read = (number + read) / len(self._opened)
                 if self._distinct:
                     self._check_distinct(block, data.source, first_in)
                 if not (isinstance(data, Source) and data.by_column):
@@ -126,15 +126,15 @@ class JoinedSource(Source):
                     block = replace(block, features=widened(block.features, width, self.absent))
                     width = block.features.shape[1]
                 yield block
-        parts = [data for _, data in self._parts]
+        parts = [data for _, data in self._opened]
         self.n_features = max(data.n_features or 0 for data in parts)
         self.dense = all(isinstance(data, Source) and data.dense for data in parts)
 
     def fingerprint(self) -> list[Any] | None:
         """Those of the parts, unless these are data in memory or queries with given ids."""
-        parts = [data.fingerprint() if isinstance(data, Source) else None for _, data in self._parts]
-        by_id = any(isinstance(piece.queries, Set) for piece, _ in self._parts)
-        return None if by_id or None in parts else [parts, [piece.suffix for piece, _ in self._parts]]
+        parts = [data.fingerprint() if isinstance(data, Source) else None for _, data in self._opened]
+        by_id = any(isinstance(piece.queries, Set) for piece, _ in self._opened)
+        return None if by_id or None in parts else [parts, [piece.suffix for piece, _ in self._opened]]
 
     @staticmethod
     def _check_distinct(block: Block, source: str, first_in: dict[Any, str]) -> None:

@@ -15,17 +15,18 @@ import pyarrow.compute as pc
 from ranksieve.data.blocks import Block, Source, blocks_of, stamp
 from ranksieve.data.categories import named, other_categories
 from ranksieve.data.compression import create_text, open_text
-from ranksieve.data.data_file import ReadOptions, permanent_paths
+from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.letor_lines import EXAMPLE, Lines, chunks, parse
 from ranksieve.data.letor_side_files import ENDINGS, SideFiles
 from ranksieve.data.lists import check_id
+from ranksieve.data.pipes import permanent_paths
 from ranksieve.dtypes import MOST_FEATURES, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.files import atomic_path
 from ranksieve.kernels import letor as kernel
-from ranksieve.text_formats import counted
+from ranksieve.text_formats import counted, split_commas
 
 DOC_ID = re.compile(r"docid\s*=\s*(\S+)")
 
@@ -159,7 +160,7 @@ def _feature_number(path: str, feature: int | str | None) -> int | None:
 def _categorical(path: str, text: str) -> list[int]:
     """The numbers, from 1, of categorical features; they are given as `3`, `f3` or `3-5`."""
     numbers: list[int] = []
-    for part in filter(None, map(str.strip, text.split(","))):
+    for part in split_commas(text):
         match = re.fullmatch(r"f?([1-9][0-9]{0,8})(?:-f?([1-9][0-9]{0,8}))?", part)
         if match is None:
             raise DataError(f"{path}: no feature is named {part!r}; features of LETOR text have numbers, as in '3,7-9'")

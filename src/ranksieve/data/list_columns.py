@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ranksieve.data.categories import Categorical
+from ranksieve.data.categories import Categorical, most_frequent
 from ranksieve.dtypes import MAX_BINS
 
-IS = "="  # between the names of a column and a value
+IS = "="  # between the name of a column and a value of it: genres=war
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -52,8 +52,7 @@ class ListColumns:
         found = {}
         for name in lists if categorical.chosen else ():
             if categorical.matches(name):
-                counts = sorted(count(name).items(), key=lambda item: (-item[1], item[0]))
-                found[name] = [value for value, _ in counts[:MAX_BINS]]
+                found[name] = most_frequent(count(name), MAX_BINS)
         return cls(found)
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
@@ -80,26 +79,25 @@ def count_values(columns: Iterable[Any]) -> Counter[str]:
     """How often each value occurs in columns of lists."""
     counts: Counter[str] = Counter()
     for column in columns:
-        counts.update(value for value in whole(column).flatten().cast(pa.string()).to_pylist() if value)
+        counts.update(value for value in _as_array(column).flatten().cast(pa.string()).to_pylist() if value)
     return counts
 
 
-def whole(column: Any) -> pa.Array:
+def _as_array(column: Any) -> pa.Array:
     """A column as one array."""
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _members(column: Any, values: Sequence[str]) -> np.ndarray:
     """Per value, whether each list has it."""
-    column = whole(column)
+    column = _as_array(column)
     if pa.types.is_null(column.type):
         column = column.cast(pa.list_(pa.string()))
     sizes = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     places = {value: number for number, value in enumerate(values)}
     found = column.flatten().cast(pa.string()).to_pylist()
-    rows, numbers = np.repeat(np.arange(len(column)), sizes), np.array([places.get(one, -1) for one in found], np.int64)
+    rows = np.repeat(np.arange(len(column)), sizes)
+    numbers = np.array([places.get(value, -1) for value in found], np.int64)
     members = np.zeros((len(values), len(column)), np.float32)
     members[numbers[numbers >= 0], rows[numbers >= 0]] = 1.0
     return members

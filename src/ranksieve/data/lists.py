@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -149,19 +149,29 @@ def lists_from_runs(
         weights = _check_weights(weights, len(labels))
     if positions is not None:
         positions = check_positions(positions, len(labels))
-    numbers: dict[Any, int] = {}
-    run_query = np.array([numbers.setdefault(qid, len(numbers)) for qid in run_ids], dtype=OFFSET)
-    query_ids = id_array(list(numbers))
+    run_query, query_ids = number_ids(run_ids)
     order = None
-    if len(numbers) < len(run_query) and (np.diff(run_query) < 0).any():
+    if (np.diff(run_query) < 0).any():
         order = np.argsort(np.repeat(run_query, run_lengths), kind="stable")
         labels = labels[order]
-        doc_ids = None if doc_ids is None else doc_ids[order]
-        weights = None if weights is None else weights[order]
-        positions = None if positions is None else positions[order]
-    sizes = np.bincount(run_query, weights=run_lengths, minlength=len(numbers)).astype(OFFSET)
-    offsets = starts_of(sizes)
-    return Lists(labels, offsets, query_ids, doc_ids, weights, order, positions)
+        doc_ids, weights, positions = (
+            None if column is None else column[order] for column in (doc_ids, weights, positions)
+        )
+    sizes = np.bincount(run_query, weights=run_lengths)
+    return Lists(labels, starts_of(sizes), id_array(query_ids), doc_ids, weights, order, positions)
+
+
+def number_ids(ids: Iterable[Any]) -> tuple[np.ndarray, list[Any]]:
+    """The number of each id, counted from 0 in the order of first occurrence, and the ids by number.
+
+    Examples
+    --------
+    >>> numbers, ids = number_ids(["b", "a", "b"])
+    >>> numbers.tolist(), ids
+    ([0, 1, 0], ['b', 'a'])
+    """
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(id, len(numbers)) for id in ids], dtype=OFFSET), list(numbers)
 
 
 def runs_of(qid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranksieve.data.blocks import Block, Source, blocks_of
-from ranksieve.data.data_file import ReadOptions, permanent_paths
+from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.list_columns import count_values
 from ranksieve.data.lists import Lists, id_array, starts_of
+from ranksieve.data.pipes import permanent_paths
 from ranksieve.data.sampled_rows import is_sampled
 from ranksieve.data.table_source import TableSource
 from ranksieve.dtypes import FEATURE, POSITION
@@ -73,7 +74,7 @@ class ParquetSource(TableSource):
     def _decoded(self, file: pq.ParquetFile, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows; where thresholds are learned, without features in row groups that are not needed for these."""
         for groups, columns in self._stretches(file.metadata):
-            options = {"row_groups": groups, "columns": columns, "use_threads": self.in_threads}
+            options = {"row_groups": groups, "columns": columns, "use_threads": self.use_threads}
             batches = self._reading(partial(file.iter_batches, rows, **options))
             while (batch := self._reading(partial(next, batches, None))) is not None:
                 yield batch

@@ -11,14 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from ranksieve.data.blocks import ListBuilder, Source, check_narrow, widened
-from ranksieve.data.categories import Categorical, Encoder, categorical_text, check_numbers
+from ranksieve.data.categories import Categorical, Encoder, categorical_text, check_same_codes
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import CsvSource, is_csv
-from ranksieve.data.data_file import NEEDED, DataFile, ReadOptions, spool_pipe
+from ranksieve.data.data_file import NEEDED, DataFile, ReadOptions
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import Described, check_feature_names
 from ranksieve.data.letor import TextSource
 from ranksieve.data.parquet import MAGIC, ParquetSource
+from ranksieve.data.pipes import spool_pipe
 from ranksieve.data.tables import MemoryTable, is_table
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError, check_choice, param
@@ -182,7 +183,7 @@ def read_like(given: Any, train_set: Dataset, *, missing: str = "zero") -> Datas
         features = widened(data.features, train_set.n_features, data.absent)
         data = replace(data, features=features, info=replace(data.info, feature_names=train_set.feature_names))
     check_feature_names(data.feature_names, train_set.feature_names, data.source)
-    check_numbers(data.info, train_set.info)
+    check_same_codes(data.info, train_set.info)
     return data
 
 

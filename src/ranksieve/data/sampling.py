@@ -15,7 +15,7 @@ from ranksieve.dtypes import ROW
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
 from ranksieve.rules import checked_fields, choice, integer, parameter, share
 
-FEW = 0.05  # share of positives from beyond the cut; with more, models prefer low first-stage scores
+FEW = 0.05  # of the positives may be ranked beyond k without a warning; with more, models prefer low first-stage scores
 
 
 def truncate(data: Dataset, k: int, *, by: int | str | None = None, positives: str = "keep") -> Dataset:
@@ -67,8 +67,8 @@ def by_model(data: Dataset, scores: Any, share: float, *, at_least: int = 1) -> 
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape != (data.n_docs,):
         raise DataError(f"got scores of shape {scores.shape} for {data.n_docs} documents; give one per document")
-    ours = scores if data.lists.order is None else scores[data.lists.order]
-    return data.take_rows(checked_fields(BestScored(share)).rows(data.lists, ours, at_least=at_least))
+    rule = checked_fields(BestScored(share))
+    return data.take_rows(rule.rows(data.lists, data.lists.ordered(scores), at_least=at_least))
 
 
 def undersample(
@@ -108,13 +108,12 @@ def undersample(
 
 def first_stage_values(data: Dataset, by: int | str | None) -> np.ndarray:
     """The feature that documents are ordered by, in the order of the lists."""
-    if by is None and data.first_stage is None:
+    feature = data.first_stage if by is None else by
+    if feature is None:
         raise ParameterError(
             f"{data.source}: no first-stage feature is known; name the feature to order by, ", param("by", "NAME")
         )
-    chosen = data.first_stage if by is None else by
-    assert chosen is not None
-    return data.column(chosen)
+    return data.column(feature)
 
 
 @dataclass(frozen=True)

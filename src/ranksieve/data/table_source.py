@@ -44,7 +44,7 @@ class TableSource(Source):
         The column that the file notes as the first stage's score; `options` take precedence. It may be left out.
     """
 
-    reads_in_threads = True
+    can_read_ahead = True
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class TableSource(Source):
             raise DataError(
                 f"{place}: has {n_docs} rows and {len(names)} feature columns; expected at least one of each"
             )
-        self._encoders = options.categorical.of({name: schema.field(name).type for name in names}, place)
+        self._encoders = options.categorical.encoders_of({name: schema.field(name).type for name in names}, place)
         for name in names:
             if self._encoders.get(name) is None:
                 _check_numbers(schema.field(name), place, features_only=options.features_only)
@@ -283,5 +283,5 @@ def to_columns(
     arrays = []
     for name, column in columns.items():
         encoder = encoders.get(name)
-        arrays.append(to_numbers(column, dtype) if encoder is None else encoder.numbers(column))
+        arrays.append(to_numbers(column, dtype) if encoder is None else encoder.encode(column))
     return FeatureColumns(arrays, dtype)

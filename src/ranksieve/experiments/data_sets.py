@@ -18,10 +18,11 @@ import numpy as np
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.blocks import Block, Source
 from ranksieve.data.categories import Encoder
-from ranksieve.data.data_file import NAMED, DataFile, SpooledPath
+from ranksieve.data.data_file import COLUMN_PARAMETERS, DataFile
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.generators import GeneratedSource, cubic, two_stage
 from ranksieve.data.joined import JoinedSource, Piece, query_ids_of
+from ranksieve.data.pipes import SpooledPath
 from ranksieve.data.read import open_data, read_like, read_source
 from ranksieve.data.splits import fold_queries, split_queries
 from ranksieve.dtypes import FEATURE
@@ -146,7 +147,7 @@ class DataSpec:
         return self._open(self.file or self.train).first_stage is not None  # type: ignore[arg-type]
 
     def _open(self, path: str, encoders: dict[str, Encoder] | None = None) -> Source:
-        file = DataFile(path, **{name: getattr(self, name) for name in NAMED})
+        file = DataFile(path, **{name: getattr(self, name) for name in COLUMN_PARAMETERS})
         return open_data(file, missing=self.missing, first_stage=self.first_stage, encoders=encoders)
 
     def sources(self, encoders: dict[str, Encoder] | None = None) -> list[Source]:

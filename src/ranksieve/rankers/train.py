@@ -13,7 +13,7 @@ from ranksieve.boosting.checkpoint import CheckpointOptions
 from ranksieve.boosting.job import Machines, TrainingJob, named_sets
 from ranksieve.boosting.train_forest import train_forest
 from ranksieve.data.binning import Binning
-from ranksieve.data.data_file import NAMED, DataFile
+from ranksieve.data.data_file import COLUMN_PARAMETERS, DataFile
 from ranksieve.data.features import Described
 from ranksieve.errors import ParameterError, UnusedParameterWarning, param
 from ranksieve.evaluation.metrics import parse_metric
@@ -152,7 +152,7 @@ def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = (), *, sta
     `arguments` are arguments of the calling function that other libraries name differently, for error messages.
     """
     for name, value in given.items():
-        if name in NAMED:
+        if name in COLUMN_PARAMETERS:
             raise ParameterError(
                 f"{name!r} names a column of the data and is not a training parameter; give rs.read(data, {name}="
                 f"{value!r}) as data"

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ranksieve.data.compression import RawStream, first_bytes, open_text
-from ranksieve.data.data_file import spool_pipe
+from ranksieve.data.compression import first_bytes, open_text
+from ranksieve.data.pipes import spool_pipe
 from ranksieve.errors import DataError
 from ranksieve.text_formats import counted
 
@@ -110,7 +110,7 @@ def read_documents(path: str | os.PathLike[str]) -> Iterator[tuple[str, Document
 
 def text_lines(path: str, expected: str = FORMATS) -> Iterator[tuple[int, str]]:
     """The lines of a text file, compressed or not, with their numbers; blank lines are left out."""
-    with open_text(path, expected) as stream, io.BufferedReader(RawStream(stream), BUFFER_BYTES) as lines:
+    with open_text(path, expected) as stream, io.BufferedReader(stream, BUFFER_BYTES) as lines:
         number = 0
         try:
             for number, line in enumerate(lines, 1):

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.data_file import spool_pipe
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import to_float
 from ranksieve.data.lists import check_id
+from ranksieve.data.pipes import spool_pipe
 from ranksieve.data.read import check_missing
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError

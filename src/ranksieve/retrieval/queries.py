@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.compression import first_bytes
-from ranksieve.data.data_file import spool_pipe
 from ranksieve.data.lists import check_id, starts_of
+from ranksieve.data.pipes import spool_pipe
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval.analysis import Analyzer, words_of
 from ranksieve.retrieval.corpus import MAGIC, plain_text, read_documents, text_lines

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.data.data_file import spool_pipe
 from ranksieve.data.lists import check_id
+from ranksieve.data.pipes import spool_pipe
 from ranksieve.errors import DataError, import_extra
 from ranksieve.files import atomic_text
 from ranksieve.retrieval.corpus import text_lines

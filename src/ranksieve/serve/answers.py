@@ -56,7 +56,7 @@ def _codes(values: Sequence[Any], feature: str, names: Sequence[str]) -> np.ndar
                 f"feature {feature!r} is categorical in the model, with categories such as {some_of(names, 3)}, and "
                 f"holds {str(value)[:40]} here; give JSON with a text for it, or null"
             )
-    return Encoder(names, fixed=True).numbers(pa.array(values, pa.string()))
+    return Encoder(names, fixed=True).encode(pa.array(values, pa.string()))
 
 
 def _numbers(vectors: Any) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve.data.categories import MOST
+from ranksieve.data.categories import MAX_CATEGORIES
 from ranksieve.data.features import default_names
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
@@ -124,7 +124,10 @@ def _category_codes(model: Any, names: Sequence[str]) -> dict[int, Known]:
     stored = model._preprocessor.named_transformers_["encoder"].categories_
     for feature, values in zip(np.flatnonzero(model.is_categorical_).tolist(), stored, strict=True):
         values = np.array([value for value in values.tolist() if value is not None and value == value])  # not NaN
-        if values.dtype.kind in "biuf" and ((values >= 0) & (values < MOST) & (values == np.floor(values))).all():
+        if (
+            values.dtype.kind in "biuf"
+            and ((values >= 0) & (values < MAX_CATEGORIES) & (values == np.floor(values))).all()
+        ):
             found[feature] = Known(values.astype(np.int64), ())
         elif values.dtype.kind in "iU":
             found[feature] = Known(np.arange(len(values)), values.astype(str).tolist())

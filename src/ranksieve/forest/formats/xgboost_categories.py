@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.categories import MOST
+from ranksieve.data.categories import MAX_CATEGORIES
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.nodes import REMEDY, Nodes
@@ -57,8 +57,8 @@ def sets_of(tree: dict[str, Any], where: str) -> dict[int, np.ndarray]:
     fits = len(nodes) == len(starts) == len(sizes) and min(starts.min(initial=0), sizes.min(initial=0)) >= 0
     if not fits or (starts + sizes).max(initial=0) > len(categories) or not np.array_equal(by_set, nodes):
         raise ModelError(f"{where} has sets of categories that do not fit its categorical splits; {REMEDY}")
-    if not ((categories >= 0) & (categories < MOST)).all():
-        raise ModelError(f"{where} has a category that is not a number from 0 to {MOST - 1:,}; {REMEDY}")
+    if not ((categories >= 0) & (categories < MAX_CATEGORIES)).all():
+        raise ModelError(f"{where} has a category that is not a number from 0 to {MAX_CATEGORIES - 1:,}; {REMEDY}")
     parts = zip(nodes.tolist(), starts.tolist(), sizes.tolist(), strict=True)
     return {node: np.unique(categories[start : start + size]) for node, start, size in parts}
 
