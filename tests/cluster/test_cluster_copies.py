@@ -58,7 +58,7 @@ def test_a_copy_holds_the_data_and_is_removed_with_its_shard(held, path, written
     successor = LocalCopy(path.parent, "run-0")
     found = successor.read()
     np.testing.assert_array_equal(found.sets["train"].bins, held.sets["train"].bins)
-    assert found.sets["train"].bins.flags.writeable and found.starts["train"].tolist() == [0, 1, 2]
+    assert found.sets["train"].bins.flags.writeable and found.initial_scores["train"].tolist() == [0, 1, 2]
     del successor
     assert not list(path.parent.iterdir())
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 CONNECT_TIMEOUT = 20  # seconds to wait for the scheduler
-POLL_SECONDS = 2.0  # seconds without a result after which to check whether the worker still exists
+POLL_SECONDS = 2.0  # seconds between two checks whether a worker that computes still exists
 MAX_PAUSE = 30.0  # seconds for which paused workers may wait for free memory
 RUN_TIMEOUT = 10.0  # seconds for a function that runs on all workers
 TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # two classes before Python 3.11
@@ -30,10 +30,10 @@ def check_dask() -> None:
 
 @contextmanager
 def connect(address: str | None, local_workers: int, threads: int = 0) -> Iterator[Client]:
-    """A client of the scheduler at `address`, or of new worker processes on this machine that share the threads.
+    """Connect to the scheduler at `address`; without one, start worker processes on this machine.
 
-    The new processes listen on the loopback interface only, because anyone who can connect to a Dask scheduler or
-    worker can run code in it.
+    The new workers divide `threads` between them. They listen on the loopback interface only, because anyone who can
+    connect to a Dask scheduler or worker can run code in it.
     """
     check_dask()
     from distributed import Client, LocalCluster
@@ -61,7 +61,7 @@ def connect(address: str | None, local_workers: int, threads: int = 0) -> Iterat
 
 @contextmanager
 def _silenced(logger: logging.Logger) -> Iterator[None]:
-    """Without Dask's log of a lost scheduler, which is reported as a `ClusterError`."""
+    """Silence Dask's log messages about a lost scheduler, which is reported as a `ClusterError`."""
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
@@ -82,7 +82,7 @@ def as_cluster_errors() -> Iterator[None]:
 
 
 def workers_of(client: Client, chosen: Sequence[str] | None = None) -> dict[str, int]:
-    """The addresses of the chosen workers, or of all, with their numbers of threads."""
+    """The number of threads of each chosen worker, by its address; the default is all workers."""
     threads = client.nthreads()
     if not threads:
         raise ClusterError("the cluster has no workers; start some, and wait for them with client.wait_for_workers(n)")
@@ -107,7 +107,7 @@ def worker_states(client: Client) -> dict[str, Any]:
 def run_on_workers(
     client: Client, workers: Collection[str], function: Callable[..., Any], *arguments: Any
 ) -> dict[str, Any]:
-    """The results of a function on each worker; empty if one of them, for example a frozen one, takes too long."""
+    """Run a function on each worker; returns no results at all if one worker does not answer in `RUN_TIMEOUT`."""
 
     async def run() -> dict[str, Any]:
         return await client.run(function, *arguments, workers=list(workers), on_error="ignore")
@@ -132,14 +132,14 @@ class PauseTimer:
         """Whether these workers, or all, were paused at every call of the last `MAX_PAUSE` seconds."""
         states = worker_states(self._client)
         checked = [states[worker] for worker in workers or states if worker in states]
-        if not checked or not all(_is_stopped(worker) for worker in checked):
+        if not checked or not all(_is_paused_and_idle(worker) for worker in checked):
             self._since = None
             return False
         self._since = self._since or time.monotonic()
         return time.monotonic() - self._since > MAX_PAUSE
 
 
-def _is_stopped(worker: dict[str, Any]) -> bool:
+def _is_paused_and_idle(worker: dict[str, Any]) -> bool:
     """Whether a worker is paused and runs no task."""
     counts = worker.get("metrics", {}).get("task_counts", {})
     return worker.get("status") == "paused" and not counts.get("executing") and not counts.get("long-running")

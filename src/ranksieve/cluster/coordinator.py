@@ -42,8 +42,8 @@ class RemoteValidationSet:
 
     name: str
     pool: WorkerPool
-    weights: np.ndarray | None  # of its queries
-    n_trees: int  # at which training ends
+    weights: np.ndarray | None  # one for each query
+    n_trees: int  # trees of the whole training; the last one needs no gradients
 
     def measure(self, state: State, metric: Metric) -> float:
         reports = self.pool.reports(with_gradients=len(state.trees) < self.n_trees)
@@ -62,7 +62,7 @@ class RemoteValidationSet:
 
 @dataclass(frozen=True)
 class RemoteTarget:
-    """What a tree is fitted to: rows that the workers have sent, or, without bins, rows that stay on the workers."""
+    """The gradients that a tree is fitted to. Without `bins`, the rows and their gradients stay on the workers."""
 
     extent: Extent
     bins: np.ndarray | None = None
@@ -70,45 +70,44 @@ class RemoteTarget:
     hess: np.ndarray | None = None
     row_numbers: np.ndarray | None = None  # in the whole training set
     position_sums: np.ndarray | None = None  # of the gradients, where positions have biases
-    rows: None = None  # the bins are those of the training rows alone
+    rows: None = None  # all rows of `bins` are training rows
 
 
 @dataclass
 class RemoteLists:
-    """Training lists on the workers: these select the rows and compute the gradients."""
+    """Training lists on the workers, which select the rows and compute the gradients."""
 
     pool: WorkerPool
-    _caches: dict[int, _Cache] = field(default_factory=dict)
+    _caches: dict[int, _RowCache] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.pool.keep_rows = self._keep  # also of reports that no tree is grown on: workers send a row once
+        self.pool.keep_rows = self._keep  # of every report, because workers send the bins of a row once
 
     def _keep(self, reports: list[ShardReport]) -> None:
         for number, report in enumerate(reports):
             if report.rows is not None:
-                self._caches.setdefault(number, _Cache()).keep(report.rows)
+                self._caches.setdefault(number, _RowCache()).keep(report.rows)
 
     def set_biases(self, biases: np.ndarray) -> None:
-        """Biases of positions for the next tree; they are sent with the last one."""
+        """Set the biases of positions for the next tree; they are sent together with the last tree."""
         self.pool.biases.append(biases)
 
     def select_rows(self, last: TrainingRows, scores: Any, step: int, rng: np.random.Generator) -> TrainingRows:
-        """The rows stay on the workers, which select them and compute their gradients when they get the last tree."""
+        """The workers select rows and compute gradients when they get the last tree; the rows stay there."""
         if not any(report.extent.n for report in self.pool.reports(with_gradients=True) if report.extent is not None):
             raise ParameterError(NO_ROWS)
         return last
 
     def gradients(self, rows: TrainingRows, scores: Any, step: int, rng: np.random.Generator) -> RemoteTarget:
-        """The gradients that the workers report, with the bins of their rows where these are few."""
+        """The gradients that the workers report; with the bins of the rows if all workers have sent theirs."""
         reports = self.pool.reports(with_gradients=True)
         extent = Extent.joined(report.extent for report in reports if report.extent is not None)
         parts = [report.rows for report in reports if report.rows is not None]
-        self._keep(reports)
         sums: Any = [report.position_sums for report in reports if report.position_sums is not None]
         sums = np.sum(sums, axis=0) if sums else None
         if len(parts) < len(reports):  # a worker has too many rows to send
             return RemoteTarget(extent, position_sums=sums)
-        bins, numbers = np.empty((extent.n, parts[0].new.shape[1]), BIN), np.empty(extent.n, OFFSET)
+        bins, numbers = np.empty((extent.n, parts[0].new_bins.shape[1]), BIN), np.empty(extent.n, OFFSET)
         stop = 0
         for number, sent in enumerate(parts):
             start, stop = stop, stop + len(sent.grad)
@@ -117,7 +116,7 @@ class RemoteLists:
         return RemoteTarget(extent, bins, grad, hess, numbers, sums)
 
 
-class _Cache:
+class _RowCache:
     """The rows that one worker has sent: bins and numbers in the whole training set."""
 
     def __init__(self) -> None:
@@ -127,14 +126,17 @@ class _Cache:
 
     def keep(self, rows: SelectedRows) -> None:
         """Keep new rows, and the places of the current training rows."""
-        stop = rows.first + len(rows.new)
+        stop = rows.first + len(rows.new_bins)
         if stop > len(self._bins):
-            longer, numbers = np.empty((stop + stop // 4, rows.new.shape[1]), BIN), np.empty(stop + stop // 4, OFFSET)
+            longer, numbers = (
+                np.empty((stop + stop // 4, rows.new_bins.shape[1]), BIN),
+                np.empty(stop + stop // 4, OFFSET),
+            )
             if rows.first:
                 longer[: rows.first], numbers[: rows.first] = self._bins[: rows.first], self._numbers[: rows.first]
             self._bins, self._numbers = longer, numbers
-        if len(rows.new):
-            self._bins[rows.first : stop], self._numbers[rows.first : stop] = rows.new, rows.numbers
+        if len(rows.new_bins):
+            self._bins[rows.first : stop], self._numbers[rows.first : stop] = rows.new_bins, rows.new_row_numbers
         if rows.places is not None:
             self._places = rows.places
 
@@ -148,8 +150,8 @@ class _Cache:
 class RemoteGrower(SumGrower):
     """Grows a tree on rows that the workers have sent, or on sums of their histograms.
 
-    Requests for the sides of more than one leaf ahead save hardly any message, because new leaves mostly have the
-    largest gains. They save workers that read files some passes.
+    The histograms of one leaf are requested ahead. More of them hardly save messages, because new leaves mostly have
+    the largest gains. But they save passes over the files of workers, so those that read files get more requests ahead.
     """
 
     def __init__(self, data: Binned, params: Params, pool: WorkerPool, *, threads: int, n_docs: int) -> None:
@@ -164,7 +166,7 @@ class RemoteGrower(SumGrower):
         return self._pool.call_or_restart(request, *arguments)
 
     def grow(self, target: Any, rng: np.random.Generator) -> tuple[Tree, None]:
-        """The tree of one machine, fitted to a `RemoteTarget`."""
+        """A tree fitted to a `RemoteTarget`, the same as on one machine."""
         if target.bins is not None:
             return super().grow(target, rng)[0], None
         columns, key = self._choose_columns(rng), self._draw_key(rng)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from distributed import Worker
 
 PREFIX = "ranksieve-"
-MAX_AGE = 3600.0  # seconds without a touch after which a copy is left over from a killed run
-HEAD = struct.Struct("<QI")  # the bytes and the checksum of the table that follows
+MAX_AGE = 3600.0  # seconds after the last use; an older copy was left by a killed run
+HEADER = struct.Struct("<QI")  # the size in bytes and the checksum of the table that follows
 
 
 class NoCopy(Exception):
@@ -36,11 +36,11 @@ class NoCopy(Exception):
 
 @dataclass(frozen=True)
 class ShardData:
-    """The data sets of a shard as bins, their summaries, and their initial scores."""
+    """The binned data sets of a shard, with their summaries and initial scores, by the name of the data set."""
 
     sets: dict[str, Binned]
     summaries: dict[str, SetSummary]
-    starts: dict[str, np.ndarray]
+    initial_scores: dict[str, np.ndarray]  # empty before boosting begins
 
 
 class LocalCopy:
@@ -62,7 +62,7 @@ class LocalCopy:
             raise NoCopy from error
         with file:
             status = os.fstat(file.fileno())
-            if not _is_ours(status):  # unpickling another user's file would run its code
+            if not _is_own_file(status):  # unpickling another user's file would run its code
                 raise NoCopy
             try:
                 data = _load(file)
@@ -75,12 +75,12 @@ class LocalCopy:
         return data
 
     def write(self, data: ShardData) -> None:
-        """Write in a thread of its own; a full disk is not an error, because the source can be read again."""
+        """Write the copy in a background thread. Errors are ignored, because the source can be read again."""
         try:  # readable by this user only
             number, name = tempfile.mkstemp(".part", f"{self._path.name}.", self._path.parent)
         except OSError:
             return
-        paths = [Path(name), self._path]  # in this order: otherwise a file that is finished meanwhile would stay
+        paths = [Path(name), self._path]  # in this order, because the writing thread may rename the first to the second
         weakref.finalize(self, _remove, paths, os.fstat(number).st_ino)
         threading.Thread(target=_write, args=(*paths, os.fdopen(number, "wb"), data), daemon=True).start()
 
@@ -106,7 +106,7 @@ def _dump(data: ShardData, file: IO[bytes]) -> None:
     arrays: list[pickle.PickleBuffer] = []
     rest = pickle.dumps(data, protocol=5, buffer_callback=arrays.append)
     table = pickle.dumps((rest, [(array.raw().nbytes, zlib.crc32(array.raw())) for array in arrays]))
-    file.write(HEAD.pack(len(table), zlib.crc32(table)))
+    file.write(HEADER.pack(len(table), zlib.crc32(table)))
     file.write(table)
     for array in arrays:
         file.write(array.raw())
@@ -114,7 +114,7 @@ def _dump(data: ShardData, file: IO[bytes]) -> None:
 
 def _load(file: IO[bytes]) -> ShardData:
     """Read what `_dump` wrote. NumPy allocates the memory with large pages; without them trees are slower."""
-    n_bytes, check = HEAD.unpack(file.read(HEAD.size))
+    n_bytes, check = HEADER.unpack(file.read(HEADER.size))
     table = file.read(min(n_bytes, os.fstat(file.fileno()).st_size))
     if zlib.crc32(table) != check:
         raise ValueError("the table is damaged")
@@ -125,10 +125,10 @@ def _load(file: IO[bytes]) -> ShardData:
     return pickle.loads(rest, buffers=arrays)
 
 
-def _is_ours(status: os.stat_result) -> bool:
-    """Whether it is a regular file of this user."""
-    me = os.getuid() if hasattr(os, "getuid") else 0  # Windows has no owner here
-    return stat.S_ISREG(status.st_mode) and status.st_uid == me
+def _is_own_file(status: os.stat_result) -> bool:
+    """Whether a file is a regular file of this user."""
+    user = os.getuid() if hasattr(os, "getuid") else 0  # on Windows st_uid is always 0
+    return stat.S_ISREG(status.st_mode) and status.st_uid == user
 
 
 def _remove(paths: Sequence[Path], inode: int) -> None:
@@ -155,12 +155,12 @@ def remove_old(folder: Path) -> None:
 def list_copies(names: Sequence[str], dask_worker: Worker) -> list[str]:
     """The copies that can be read on a worker's machine."""
     folder = folder_of(dask_worker)
-    return [name for name in names if _is_there(folder / f"{PREFIX}{name}")]
+    return [name for name in names if _is_readable(folder / f"{PREFIX}{name}")]
 
 
-def _is_there(path: Path) -> bool:
+def _is_readable(path: Path) -> bool:
     try:
-        return _is_ours(path.lstat())
+        return _is_own_file(path.lstat())
     except OSError:
         return False
 

@@ -1,4 +1,4 @@
-"""Which worker holds which queries."""
+"""The assignment of queries to workers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ranksieve.text_formats import AUTO, read_size
 if TYPE_CHECKING:
     from distributed import Client
 
-TOLERANCE = 0.05  # of a share: how far a boundary may move to fall between two partitions
-NAMED = 4  # partitions that a message names
+TOLERANCE = 0.05  # the part of a share by which a boundary may move to that of a partition
+MAX_NAMED = 4  # partitions that a message names
 
 
 @dataclass(frozen=True)
@@ -61,21 +61,21 @@ def _check_memory(shares: Shares, limit: int | None, train_set: PartitionedData,
     if limit and given != AUTO and read_size(given) > limit:
         raise ClusterError(
             param("memory", given), f" is more than the {limit / 1e9:.2g} GB of a worker; give workers more memory, or "
-            "the training less",
+            "set a lower limit",
         )  # fmt: skip
     needed = n_docs * config.bytes_per_doc if given == AUTO else 0
     if limit and needed > limit:
-        largest, size = train_set.largest
+        largest, size = train_set.largest_partition
         raise ClusterError(
             f"a worker with {limit / 1e9:.2g} GB of memory would hold {needed / 1e9:.2g} GB of bins and scores "
             f"({n_docs:,} documents × {config.binning.n_features} features; the largest partition, {largest}, has "
-            f"{size:,}); give workers more memory, start more of them, or keep bins in files, ",
+            f"{size:,}); give workers more memory, start more of them, or keep bins in files with ",
             param("memory", f"{limit * 7 // 10 >> 20}M"),
         )
 
 
 def reassign(copies: Mapping[int, Sequence[str]], workers: Sequence[str], busy: Sequence[str]) -> dict[int, str]:
-    """A worker for each lost shard: one of those with the fewest shards, preferably one that can read its copy.
+    """Choose a worker for each lost shard: one with the fewest shards, preferably one that can read its copy.
 
     `copies` are the workers on whose machines the copy of each lost shard is; `busy` are the workers of the other
     shards. Shards with copies on few machines are assigned first, those without copies last.
@@ -92,8 +92,8 @@ def memory_message(shares: Shares, partitions: Mapping[str, Sequence[Partition]]
     held = []
     for name, share in shares.items():
         if share.n_docs:
-            names = ", ".join(partitions[name][number].name for number, _ in share.pieces[:NAMED])
-            more = f" and {len(share.pieces) - NAMED} more" if len(share.pieces) > NAMED else ""
+            names = ", ".join(partitions[name][number].name for number, _ in share.pieces[:MAX_NAMED])
+            more = f" and {len(share.pieces) - MAX_NAMED} more" if len(share.pieces) > MAX_NAMED else ""
             held.append(f"{share.n_docs:,} documents of {names}{more}")
     n_bytes = sum(share.n_docs for share in shares.values()) * bytes_per_doc
     return (
@@ -149,16 +149,19 @@ def _join_queries(data: PartitionedData) -> tuple[list[int], np.ndarray]:
 
 
 def _move_boundaries(
-    boundaries: np.ndarray, wanted: np.ndarray, firsts: Sequence[int], ends: np.ndarray, most: float
+    boundaries: np.ndarray, wanted: np.ndarray, firsts: Sequence[int], ends: np.ndarray, max_docs: float
 ) -> list[int]:
-    """Move boundaries by at most `most` documents to those of partitions: a partition of two shares is read twice."""
+    """Move boundaries of shares by at most `max_docs` documents to boundaries of partitions.
+
+    A partition that two workers share is read by both.
+    """
     candidates = np.array(firsts[1:], np.int64)
     candidates = candidates[candidates > 0]
     moved, lowest = [], 0
     for boundary, target in zip(boundaries.tolist(), wanted.tolist(), strict=True):
         if len(candidates):
             distance = np.abs(ends[candidates - 1] - target)
-            if distance.min() <= most:
+            if distance.min() <= max_docs:
                 boundary = int(candidates[np.argmin(distance)])
         lowest = min(max(boundary, lowest), len(ends))
         moved.append(lowest)

@@ -1,4 +1,4 @@
-"""A worker's part of growing a tree on sums: it moves its rows to leaves and makes the histograms of leaves."""
+"""Histograms of leaves on a worker: it divides its rows between leaves, and sums their gradients."""
 
 from __future__ import annotations
 
@@ -26,10 +26,8 @@ class LeafSums(Grower):
         self._all_columns = self._columns_of(np.ones(len(self._n_bins), np.int8))
         self._bounds = np.empty((0, 2), np.int64)
         self._n_leaves = 0
-        self._ahead: dict[
-            int, int
-        ] = {}  # where the right side begins, in leaves whose rows are already ordered by their next split
-        self._complete = False
+        self._right_starts: dict[int, int] = {}  # where the right side begins, in leaves whose rows are already divided
+        self._has_all_rows = False
 
     def _most_leaves(self) -> int:
         return 1  # the coordinator keeps the histograms
@@ -39,15 +37,15 @@ class LeafSums(Grower):
         self._live = live_places(self._n_bins, n_planes)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """Bins of some documents, the columns that trees may use."""
+        """The bins of some documents, in the columns that trees may use."""
         return self._bins[rows]
 
     def fits(self, n_rows: int) -> bool:
-        """Whether so many rows can be taken."""
+        """Whether the bins of so many rows fit into memory."""
         return True
 
     def sums(self, extent: Extent, target: TreeTarget) -> Sums:
-        """What the rows here add to the sums that the scales follow from."""
+        """The sums of the gradients here, from which the scales of fixed-point numbers are computed."""
         return self._sums(extent, target)
 
     def begin(self, target: TreeTarget, scales: Scales) -> RootHistogram:
@@ -57,8 +55,8 @@ class LeafSums(Grower):
         self._rows = self._place(target, scales)
         self._bounds = np.zeros((self._params.leaves, 2), np.int64)
         self._bounds[0, 1] = len(self._rows.members)
-        self._n_leaves, self._complete = 1, target.rows is None
-        self._ahead.clear()
+        self._n_leaves, self._has_all_rows = 1, target.rows is None
+        self._right_starts.clear()
         total, hess_total = kernels.sum_members(self._rows, 0, len(self._rows.members))
         return RootHistogram(total, hess_total, self._histogram(HistogramRequest(0)))
 
@@ -75,20 +73,20 @@ class LeafSums(Grower):
     def _divide(self, splits: Sequence[LeafSplit]) -> None:
         for split in splits:
             border, stop = self._border(split.leaf, split.cut), self._bounds[split.leaf, 1]
-            del self._ahead[split.leaf]
+            del self._right_starts[split.leaf]
             self._bounds[split.leaf, 1], self._bounds[split.new] = border, (border, stop)
             self._n_leaves = split.new + 1
 
     def _border(self, leaf: int, cut: SplitPoint) -> int:
         """Move the rows of a leaf's left side to its front; returns where the right side begins.
 
-        The split of a leaf does not change until it is made, so this is done once.
+        The best split of a leaf does not change, so this is done once for each leaf.
         """
-        if leaf not in self._ahead:
+        if leaf not in self._right_starts:
             bins, members, scratch = self._rows.bins, self._rows.members, self._rows.scratch
             start, stop = self._bounds[leaf]
-            self._ahead[leaf] = divide_rows(bins, members, scratch, start, stop, cut.column, cut.goes_left)
-        return self._ahead[leaf]
+            self._right_starts[leaf] = divide_rows(bins, members, scratch, start, stop, cut.column, cut.goes_left)
+        return self._right_starts[leaf]
 
     def _histogram(self, request: HistogramRequest) -> np.ndarray:
         """The histogram of a leaf or of one side of it: the existing bins, one after the other."""
@@ -101,15 +99,15 @@ class LeafSums(Grower):
 
     def leaves(self) -> Leaves | None:
         """The leaf of every document, if all were training rows."""
-        return Leaves(self._rows.members, self._bounds[: self._n_leaves]) if self._complete else None
+        return Leaves(self._rows.members, self._bounds[: self._n_leaves]) if self._has_all_rows else None
 
     def discard_leaves(self) -> None:
         """Discard the leaves: the tree has been added to the scores."""
-        self._complete = False
+        self._has_all_rows = False
 
 
 class _SelectedSums(LeafSums):
-    """Sums of a selection: its rows are taken from the file into memory."""
+    """`LeafSums` of selected rows, which are read from the file into memory."""
 
     def __init__(self, data: Binned, params: Params, threads: int) -> None:
         assert data.disk is not None
@@ -129,7 +127,7 @@ class _SelectedSums(LeafSums):
 
 
 class _FileSums(DiskGrower):
-    """Sums of rows that do not fit into memory: the file is read for them."""
+    """Histograms of rows that do not fit into memory: the file is read for them."""
 
     def _most_leaves(self) -> int:
         return 1  # the coordinator keeps the histograms
@@ -161,8 +159,8 @@ class _FileSums(DiskGrower):
         return [leaf for leaf, whole in enumerate(part_of) if whole in taken]
 
 
-def sums_of(data: Binned, params: Params, threads: int) -> LeafSums | DiskLeafSums:
-    """Sums of a data set, wherever its bins are."""
+def leaf_sums_of(data: Binned, params: Params, threads: int) -> LeafSums | DiskLeafSums:
+    """`LeafSums` for bins in memory, `DiskLeafSums` for bins in a file."""
     return (LeafSums if data.disk is None else DiskLeafSums)(data, params, threads)
 
 
@@ -173,7 +171,7 @@ class DiskLeafSums:
         assert data.disk is not None
         self._disk = data.disk
         self._selected, self._in_file = _SelectedSums(data, params, threads), _FileSums(data, params, threads=threads)
-        self._now: _SelectedSums | _FileSums | None = None  # those of the growing tree
+        self._current: _SelectedSums | _FileSums | None = None  # the one that holds the growing tree
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         return self._selected.take(rows)
@@ -186,21 +184,21 @@ class DiskLeafSums:
 
     def begin(self, target: TreeTarget, scales: Scales) -> RootHistogram:
         in_memory = target.rows is not None and self.fits(len(target.rows))
-        self._now = self._selected if in_memory else self._in_file
-        return self._now.begin(target, scales)
+        self._current = self._selected if in_memory else self._in_file
+        return self._current.begin(target, scales)
 
     def split(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
-        assert self._now is not None
-        return self._now.split(splits, requests)
+        assert self._current is not None
+        return self._current.split(splits, requests)
 
     def finish(self, splits: Sequence[LeafSplit]) -> np.ndarray:
-        assert self._now is not None
-        return self._now.finish(splits)
+        assert self._current is not None
+        return self._current.finish(splits)
 
     def leaves(self) -> Leaves | LeafNumbers | None:
-        return None if self._now is None else self._now.leaves()
+        return None if self._current is None else self._current.leaves()
 
     def discard_leaves(self) -> None:
-        if self._now is not None:
-            self._now.discard_leaves()
-            self._now = None
+        if self._current is not None:
+            self._current.discard_leaves()
+            self._current = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 import numpy as np
 
@@ -17,25 +16,20 @@ from ranksieve.evaluation.metrics import Metric
 from ranksieve.params import Params
 
 
-def wanted_of(names: Sequence[str] | None, categories: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Arguments of `open_data` for data with the categories of the training set; none where it has none."""
-    return {"wanted": names or (), "categories": categories} if categories else {}
-
-
 @dataclass(frozen=True)
 class RunConfig:
     """The settings of a run, for all workers."""
 
     params: Params
     metric: Metric
-    own_metric: Definition | None  # of the user
+    user_metric: Definition | None  # the definition of a metric that is not built in
     binning: Binning
     feature_names: tuple[str, ...]
     categories: Mapping[str, Sequence[str]]
     missing: str
-    highest: dict[str, float]  # the highest label of each data set
-    most_rows: int  # a worker with more training rows does not send them; trees are then grown on sums of histograms
-    copies: bool  # whether workers write copies of their bins to their disks
+    highest_labels: dict[str, float]  # of each data set
+    max_sent_rows: int  # a worker with more training rows sends histograms in place of rows
+    copies: bool  # whether workers write copies of their bins to disk
 
     @property
     def bytes_per_doc(self) -> int:
@@ -49,7 +43,7 @@ class SetSummary(QueryLabels):
 
     n_docs: int
     query_weights: np.ndarray  # empty if documents have no weights
-    last_positions: np.ndarray  # the highest of each query; empty if documents have no positions
+    last_positions: np.ndarray  # the highest position in each query; empty if documents have no positions
     checksums: np.ndarray
 
     @classmethod
@@ -70,13 +64,13 @@ class SetSummary(QueryLabels):
 class SelectedRows:
     """Training rows: their places in the coordinator's cache, and the bins of rows that are not in it yet.
 
-    The bins `new` are stored from place `first` on; `first=0` empties the cache. If `places` is None the rows are those
-    of the last report.
+    `new_bins` are stored from place `first` on; `first=0` empties the cache. If `places` is None, the rows are the same
+    as in the last report.
     """
 
     first: int
-    new: np.ndarray
-    numbers: np.ndarray  # of the new ones in the whole training set
+    new_bins: np.ndarray
+    new_row_numbers: np.ndarray  # in the whole training set
     places: np.ndarray | None
     grad: np.ndarray
     hess: np.ndarray

@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,18 @@ if TYPE_CHECKING:
 NUMBA_LOCK = threading.Lock()  # the tasks of a worker share its process and Numba's threads
 
 
+@contextmanager
+def numba_threads(threads: int) -> Iterator[None]:
+    """Compute with so many of Numba's threads, while no other task of this worker does."""
+    with NUMBA_LOCK, using_threads(threads):
+        yield
+
+
+def category_options(names: Sequence[str] | None, categories: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """The arguments of `open_data` that apply the training set's categories; none if it has no categories."""
+    return {"wanted": names or (), "categories": categories} if categories else {}
+
+
 @dataclass(frozen=True)
 class Partition:
     """One partition: the name of a file that every worker can read, a data set, or a delayed DataFrame."""
@@ -43,16 +56,18 @@ class Partition:
 
     def argument(self, client: Client, worker: str | None = None) -> Any:
         """What to pass to a task: the file's name, or a future of the data."""
-        workers = None if worker is None else [worker]
+        from dask import is_dask_collection
+
         if isinstance(self.data, str | DataFile):
             return self.data
-        if hasattr(self.data, "dask") or hasattr(self.data, "__dask_graph__"):
+        workers = None if worker is None else [worker]
+        if is_dask_collection(self.data):
             return client.compute(self.data, workers=workers)
         return client.scatter(self.data, workers=workers, hash=False)
 
 
 def list_partitions(partitions: Any) -> list[Partition]:
-    """The partitions in order; given a file, a folder or pattern of Parquet files, a Dask DataFrame, or a list."""
+    """The partitions of a file, a folder or pattern of Parquet files, a Dask DataFrame, or a list, in order."""
     if hasattr(partitions, "to_delayed"):
         return [Partition(f"partition {i}", data) for i, data in enumerate(partitions.to_delayed())]
     if isinstance(partitions, str | os.PathLike):
@@ -69,7 +84,7 @@ def _make_partition(number: int, data: Any) -> Partition:
     if not isinstance(content, str | os.PathLike):
         return Partition(f"partition {number} ({getattr(data, 'source', None) or type(content).__name__})", data)
     name = os.fspath(data)
-    if "://" not in name:  # the working folders of workers differ from this one
+    if "://" not in name:  # workers may have another working directory
         data = data.absolute() if isinstance(data, DataFile) else os.path.abspath(data)
     return Partition(name, data)
 
@@ -92,7 +107,7 @@ class PartitionScan:
     query_ids: list[str]
     query_sizes: np.ndarray
     info: FeatureInfo
-    highest: float  # label, at least 1
+    highest_label: float  # at least 1
     sketch: BinningSketch | None
 
     @property
@@ -109,18 +124,25 @@ def count_docs(data: Any, options: Mapping[str, Any]) -> int:
 
 
 def scan(
-    data: Any, name: str, options: Mapping[str, Any], most: Mapping[str, int], first_row: int, n_all: int, threads: int
+    data: Any,
+    name: str,
+    options: Mapping[str, Any],
+    bin_limits: Mapping[str, int],
+    first_row: int,
+    n_all: int,
+    threads: int,
 ) -> PartitionScan:
-    """Read a partition: its queries, and a sketch of its features with at most so many bins, if `most` is given.
+    """Read the queries of a partition, and a sketch of its features if `bin_limits` are given.
 
-    `first_row` and `n_all` place its rows among those of all partitions. `options` are those of `open_data`.
+    `first_row` is the number of its first row among the `n_all` rows of all partitions. `options` are those of
+    `open_data`.
     """
     opened = open_values(data, **options)
-    sketch = BinningSketch(opened.info, **most, first_row=first_row, n_all=n_all) if most else None
+    sketch = BinningSketch(opened.info, **bin_limits, first_row=first_row, n_all=n_all) if bin_limits else None
     sizes: dict[str, int] = {}
     highest = 1.0
-    sampled_from = first_row if most else None
-    with NUMBA_LOCK, using_threads(threads), reading_ahead(opened, sampled_from=sampled_from) as blocks:
+    sampled_from = first_row if bin_limits else None
+    with numba_threads(threads), reading_ahead(opened, sampled_from=sampled_from) as blocks:
         for block in blocks:
             if sketch is not None:
                 sketch.add(block.rows, source=name)
@@ -138,8 +160,10 @@ class PartitionedData:
     scans: list[PartitionScan]
 
     @classmethod
-    def scan(cls, client: Client, given: Any, options: Mapping[str, Any], most: Mapping[str, int]) -> PartitionedData:
-        """Scan the given partitions on the workers; without `most` bins there are no sketches."""
+    def scan(
+        cls, client: Client, given: Any, options: Mapping[str, Any], bin_limits: Mapping[str, int]
+    ) -> PartitionedData:
+        """Scan partitions on the workers; features are sketched if `bin_limits` are given."""
         partitions = list_partitions(given)
         threads = min(workers_of(client).values())
         arguments = [partition.argument(client) for partition in partitions]
@@ -152,7 +176,7 @@ class PartitionedData:
         counts = [n for n in counts if n]
         starts = starts_of(counts).tolist()
         scans = [
-            client.submit(scan, partition.argument(client), partition.name, options, most, start, starts[-1],
+            client.submit(scan, partition.argument(client), partition.name, options, bin_limits, start, starts[-1],
                           threads, key=key, pure=False)
             for partition, start, key in zip(kept, starts[:-1], task_keys("scan", kept), strict=True)
         ]  # fmt: skip
@@ -165,28 +189,28 @@ class PartitionedData:
 
     @property
     def categories(self) -> dict[str, list[str]]:
-        """The categorical features and the names of their categories, in the order in which one machine meets them."""
+        """The names of each categorical feature's categories, in the order of their first rows."""
         infos = [scan.info.categories for scan in self.scans]
         return {name: list(dict.fromkeys(one for info in infos for one in info.get(name, ()))) for name in infos[0]}
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the features; None for text, whose features have numbers."""
+        """The names of the features; None for LETOR text, whose features have no names."""
         return next((names for names in map(_names, self.scans) if names is not None), None)
 
     @property
-    def highest(self) -> float:
+    def highest_label(self) -> float:
         """The highest label."""
-        return max(scan.highest for scan in self.scans)
+        return max(scan.highest_label for scan in self.scans)
 
     @property
-    def largest(self) -> tuple[str, int]:
+    def largest_partition(self) -> tuple[str, int]:
         """The name and the number of documents of the largest partition."""
         sizes = [scan.n_docs for scan in self.scans]
         return self.partitions[int(np.argmax(sizes))].name, max(sizes)
 
     def learn_binning(self) -> Binning:
-        """The thresholds of all partitions together."""
+        """Merge the sketches of all partitions, and compute the thresholds of bins."""
         sketches = [scan.sketch for scan in self.scans if scan.sketch is not None]
         for scan in self.scans if self.categories else ():
             assert scan.sketch is not None
@@ -199,7 +223,7 @@ class PartitionedData:
         return sketches[0].finish()
 
     def without_documents(self, binning: Binning, names: tuple[str, ...]) -> Binned:
-        """The data set in the form that training takes, without its documents."""
+        """The data set that the boosting loop gets on the client: features and bins, but no documents."""
         empty = Lists(np.empty(0, LABEL), np.zeros(1, np.int64), np.empty(0, np.int64))
         width = -(-binning.n_features // LANES) * LANES
         more = len(self.partitions) - 1
@@ -213,18 +237,18 @@ def _names(scan: PartitionScan) -> tuple[str, ...] | None:
 
 
 def gather_results(
-    client: Client, tasks: Sequence[Future], partitions: Sequence[Partition], documents: Sequence[int] | None = None
+    client: Client, tasks: Sequence[Future], partitions: Sequence[Partition], n_docs: Sequence[int] | None = None
 ) -> list[Any]:
     """The results of the tasks, one for each partition; `ClusterError` if workers lack memory for them.
 
-    The tasks are released: Dask would run those that are kept again when it loses the worker with their results.
+    The tasks are released. Otherwise Dask would run them again after the loss of a worker that holds their results.
     """
     from distributed import KilledWorker, wait
 
     what = f"{len(partitions)} partitions"
-    if documents is not None:
-        largest = partitions[int(np.argmax(documents))].name
-        what += f" of {sum(documents):,} documents (the largest, {largest}, has {max(documents):,})"
+    if n_docs is not None:
+        largest = partitions[int(np.argmax(n_docs))].name
+        what += f" of {sum(n_docs):,} documents (the largest, {largest}, has {max(n_docs):,})"
     remedy = "give workers more memory, or fewer threads"
     pause_timer = PauseTimer(client)
     try:

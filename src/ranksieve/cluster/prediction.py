@@ -1,4 +1,4 @@
-"""`predict` on a cluster."""
+"""`predict`: scores of partitioned data, computed on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranksieve.cluster.connect import workers_of
-from ranksieve.cluster.messages import wanted_of
-from ranksieve.cluster.partitions import NUMBA_LOCK, gather_results, list_partitions, task_keys
+from ranksieve.cluster.partitions import NUMBA_LOCK, category_options, gather_results, list_partitions, task_keys
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.files import atomic_path
 from ranksieve.forest.model import Model
@@ -70,9 +69,9 @@ def predict(
         names = [str(folder / f"scores-{i:05d}.parquet") for i in range(len(parts))]
     threads = min(workers_of(client).values())
     shared = client.scatter(loaded, broadcast=True, hash=False)
-    kind = missing or str(loaded.info.get("missing", "zero"))
+    missing = missing or str(loaded.info.get("missing", "zero"))
     scored = [
-        client.submit(_score, part.argument(client), shared, kind, threads, name, key=key, pure=False)
+        client.submit(_score, part.argument(client), shared, missing, threads, name, key=key, pure=False)
         for part, name, key in zip(parts, names, task_keys("score", parts), strict=True)
     ]
     return gather_results(client, scored, parts)
@@ -80,7 +79,7 @@ def predict(
 
 def _score(given: Any, model: Model, missing: str, threads: int, out: str | None) -> Any:
     """The scores of one partition, or the file they were written to."""
-    wanted = wanted_of(model.feature_names, model.info.get("categories", {}))
+    wanted = category_options(model.feature_names, model.info.get("categories", {}))
     source = JoinedSource([Piece(given)], missing=missing, wanted=wanted)
     with NUMBA_LOCK:
         scores = np.concatenate([found["model"] for _, found in score_blocks({"model": model}, source, threads)])

@@ -24,9 +24,9 @@ from ranksieve.boosting.training_rows import TrainingLists, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.copies import LocalCopy, ShardData, folder_of, remove_old
 from ranksieve.cluster.layout import Shares
-from ranksieve.cluster.leaf_sums import sums_of
-from ranksieve.cluster.messages import RunConfig, SelectedRows, SetSummary, ShardReport, wanted_of
-from ranksieve.cluster.partitions import NUMBA_LOCK
+from ranksieve.cluster.leaf_sums import leaf_sums_of
+from ranksieve.cluster.messages import RunConfig, SelectedRows, SetSummary, ShardReport
+from ranksieve.cluster.partitions import category_options, numba_threads
 from ranksieve.data.bin_file import BinFile
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binned import Binned, bin_data
@@ -40,13 +40,12 @@ from ranksieve.evaluation.metric_table import METRICS
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.params import Params
 from ranksieve.rules import AUTO, traits_of
-from ranksieve.threads import using_threads
 
-CACHED = 4  # the coordinator's cache holds at most this many times the rows of one selection
+MAX_CACHED = 4  # the coordinator caches at most this many times the rows of one selection
 
 
 class Shard:
-    """The training and validation queries of one worker as bins, with their scores.
+    """The training and validation queries of one worker: bins and scores.
 
     The coordinator calls the public methods. It sends trees with `advance`, in order. Everything else follows from the
     data and the trees, so a lost shard is loaded again from its partitions, or if `partitions` is None from the copy
@@ -57,31 +56,33 @@ class Shard:
         self, config: RunConfig, shares: Shares, partitions: dict[str, list[Any]] | None, threads: int, copy: str
     ) -> None:
         self._config, self._threads, self._portion = config, threads, shares[TRAIN].portion
-        if config.own_metric is not None:
-            METRICS.setdefault(config.metric.name, config.own_metric)
+        if config.user_metric is not None:
+            METRICS.setdefault(config.metric.name, config.user_metric)
         from distributed import get_worker
 
         folder = folder_of(get_worker())
         remove_old(folder)
         self._copy = LocalCopy(folder, copy)
         self._sources: dict[str, JoinedSource] = {}
-        self._refused: ParameterError | None = None  # of too little memory; Dask logs errors of constructors at length
-        with NUMBA_LOCK, using_threads(threads):
+        self._error: ParameterError | None = (
+            None  # raised by `summaries`: Dask logs errors of constructors with tracebacks
+        )
+        with numba_threads(threads):
             try:
                 self._data = self._copy.read() if partitions is None else self._load(shares, partitions, folder)
             except ParameterError as error:
-                self._refused = error
+                self._error = error
                 return
-            self._sums = sums_of(self._data.sets[TRAIN], config.params, threads)
+            self._leaf_sums = leaf_sums_of(self._data.sets[TRAIN], config.params, threads)
 
     def _load(self, shares: Shares, partitions: dict[str, list[Any]], folder: Path) -> ShardData:
         config, sets = self._config, {}
-        store = _store_of(config.params, folder)
+        store = _bin_store(config.params, folder)
         for name, share in shares.items():
             if share.n_docs:
                 parts = zip(partitions[name], share.pieces, strict=True)
                 pieces = [Piece(data, queries) for data, (_, queries) in parts]
-                wanted = wanted_of(config.feature_names, config.categories)
+                wanted = category_options(config.feature_names, config.categories)
                 source = JoinedSource(pieces, missing=config.missing, n_docs=share.n_docs, wanted=wanted)
                 sets[name] = bin_data(source, binning=config.binning, store=store, validation=name != TRAIN)
                 check_feature_names(sets[name].feature_names, config.feature_names, sets[name].source)
@@ -90,8 +91,8 @@ class Shard:
 
     def summaries(self) -> dict[str, SetSummary]:
         """A summary of each data set."""
-        if self._refused is not None:
-            raise self._refused
+        if self._error is not None:
+            raise self._error
         return self._data.summaries
 
     def begin(self, base: Base, trees: Sequence[Tree], biases: Sequence[np.ndarray]) -> np.ndarray:
@@ -100,43 +101,43 @@ class Shard:
         `biases` are those of positions before each tree and after the last; empty where none are learned.
         """
         config, sets = self._config, self._data.sets
-        with NUMBA_LOCK, using_threads(self._threads):
-            starts = self._starts(base)
+        with numba_threads(self._threads):
+            starts = self._initial_scores(base)
             self._scores = training_scores(sets[TRAIN], config.params, starts[TRAIN])
-            self._valid_sets = [
-                ValidationSet(name, data, new_scores(data, start=starts[name]), starts[name])
+            self._valid_sets = {
+                name: ValidationSet(name, data, new_scores(data, start=starts[name]), starts[name])
                 for name, data in sets.items()
                 if name != TRAIN
-            ]
-            lists, highest = sets[TRAIN].lists, config.highest[TRAIN]
+            }
+            lists, highest = sets[TRAIN].lists, config.highest_labels[TRAIN]
             self._lists = bagged(
                 TrainingLists(lists, config.params, config.metric, first_selection(base), self._portion, highest)
             )
             self._rows = self._lists.all_rows
             self._target: TreeTarget | None = None
             self._trees: list[Tree] = []
-            self._place = np.full(lists.n_docs, -1, ROW)  # of each row in the coordinator's cache; -1: none
-            self._n_places = 0
+            self._place = np.full(lists.n_docs, -1, ROW)  # of each row in the coordinator's cache; -1: not cached
+            self._n_cached = 0
             self._last_sent: np.ndarray | None = None
             self._set_biases(biases[:1])
             self._replay(trees, biases[1:])
         return _checksums(lists, starts[TRAIN])
 
-    def _starts(self, base: Base) -> dict[str, np.ndarray]:
-        """The initial scores of the data sets. The copy is written when they are known."""
-        if not self._data.starts:
+    def _initial_scores(self, base: Base) -> dict[str, np.ndarray]:
+        """The initial scores of the data sets. The first call also writes the copy, which contains them."""
+        if not self._data.initial_scores:
             starts = {name: base.scores(name, self._sources[name], data) for name, data in self._data.sets.items()}
-            self._data = replace(self._data, starts=starts)
+            self._data = replace(self._data, initial_scores=starts)
             if self._config.copies:
                 self._copy.write(self._data)
-        return self._data.starts
+        return self._data.initial_scores
 
     def _set_biases(self, biases: Sequence[np.ndarray]) -> None:
         for one in biases:
             self._lists.set_biases(one)
 
     def _replay(self, trees: Sequence[Tree], biases: Sequence[np.ndarray]) -> None:
-        """Add trees, and repeat the selections before them that later ones or gradients depend on."""
+        """Add trees, and repeat those earlier selections that later selections or gradients depend on."""
         selects_at, first = self._lists.selects_at, len(self._trees)
         stop = first + len(trees)
         steps = [step for step in range(first + (self._target is not None), stop) if selects_at(step)]
@@ -154,9 +155,9 @@ class Shard:
 
     def _add(self, tree: Tree) -> None:
         all_rows = self._target is not None and self._target.rows is None
-        self._scores.add(tree, self._sums.leaves() if all_rows else None)
+        self._scores.add(tree, self._leaf_sums.leaves() if all_rows else None)
         self._trees.append(tree)
-        self._sums.discard_leaves()
+        self._leaf_sums.discard_leaves()
 
     def advance(
         self,
@@ -165,20 +166,23 @@ class Shard:
         with_gradients: bool,
         kept_set: str | None = None,
     ) -> ShardReport:
-        """Add new trees and the biases of positions after each; returns the metric on the validation queries.
+        """Add new trees, with the biases of positions after each; returns the metric on the validation queries.
 
-        If wanted, also gradients for the next tree. The scores of `kept_set` are kept before that.
+        The report also has gradients for the next tree if `with_gradients`. The validation set `kept_set` keeps its
+        scores before the new trees are added.
         """
-        with NUMBA_LOCK, using_threads(self._threads):
-            for one in (one for one in self._valid_sets if one.name == kept_set):
-                one.keep_scores()
+        with numba_threads(self._threads):
+            if kept_set in self._valid_sets:
+                self._valid_sets[kept_set].keep_scores()
             if not self._trees and len(biases) > len(trees):  # the first ones
                 self._set_biases(biases[:1])
                 biases = biases[1:]
             self._replay(trees, biases)
             self._copy.touch()
-            metric, highest = self._config.metric, self._config.highest
-            values = {one.name: one.per_query(self._trees, metric, highest[one.name]) for one in self._valid_sets}
+            metric, highest = self._config.metric, self._config.highest_labels
+            values = {
+                name: found.per_query(self._trees, metric, highest[name]) for name, found in self._valid_sets.items()
+            }
             if not with_gradients:
                 return ShardReport(values)
             step = len(self._trees)
@@ -187,67 +191,68 @@ class Shard:
             target = self._target = self._lists.gradients(self._rows, self._scores, step, rng)
             extent = Extent.of(target.grad, target.hess)
             n_rows = len(target.grad)
-            if target.rows is None or n_rows > self._config.most_rows or not self._sums.fits(n_rows):
+            if target.rows is None or n_rows > self._config.max_sent_rows or not self._leaf_sums.fits(n_rows):
                 return ShardReport(values, extent, position_sums=target.position_sums)
             return ShardReport(values, extent, self._sent_rows(target), target.position_sums)
 
     def measure_again(self, name: str, n_trees: int, metrics: Sequence[Metric]) -> list[np.ndarray] | None:
-        """Metrics of the queries of a validation set under the first trees; None where there are none here."""
-        with NUMBA_LOCK, using_threads(self._threads):
-            for one in (one for one in self._valid_sets if one.name == name):
-                return one.measure_again(self._trees[:n_trees], metrics, self._config.highest[name])
-        return None
+        """Metrics of a validation set's queries with the first trees only; None if none of them is here."""
+        if name not in self._valid_sets:
+            return None
+        with numba_threads(self._threads):
+            highest = self._config.highest_labels[name]
+            return self._valid_sets[name].measure_again(self._trees[:n_trees], metrics, highest)
 
     def update_scores(self) -> None:
         """Bring the scores of all documents up to date now rather than when they are next needed."""
-        with NUMBA_LOCK, using_threads(self._threads):
+        with numba_threads(self._threads):
             self._scores.all()
 
     def _sent_rows(self, target: TreeTarget) -> SelectedRows:
-        """The training rows as a message: bins are sent once, unless the coordinator's cache gets too large."""
+        """The training rows as a message. The bins of a row are sent once, until the coordinator's cache is emptied."""
         rows = target.rows
         assert rows is not None
         if rows is self._last_sent:
-            none, no_numbers = self._sums.take(rows[:0]), np.empty(0, OFFSET)
-            return SelectedRows(self._n_places, none, no_numbers, None, target.grad, target.hess)
+            none, no_numbers = self._leaf_sums.take(rows[:0]), np.empty(0, OFFSET)
+            return SelectedRows(self._n_cached, none, no_numbers, None, target.grad, target.hess)
         self._last_sent = rows
         new = rows[self._place[rows] < 0]
-        if self._n_places + len(new) > CACHED * len(rows):
+        if self._n_cached + len(new) > MAX_CACHED * len(rows):
             self._place.fill(-1)
-            self._n_places, new = 0, rows
-        first = self._n_places
-        self._n_places += len(new)
-        self._place[new] = np.arange(first, self._n_places, dtype=ROW)
+            self._n_cached, new = 0, rows
+        first = self._n_cached
+        self._n_cached += len(new)
+        self._place[new] = np.arange(first, self._n_cached, dtype=ROW)
         numbers = new.astype(OFFSET) + self._portion.first_row
-        return SelectedRows(first, self._sums.take(new), numbers, self._place[rows], target.grad, target.hess)
+        return SelectedRows(first, self._leaf_sums.take(new), numbers, self._place[rows], target.grad, target.hess)
 
     def sums(self, extent: Extent) -> Sums:
-        """The sums of this shard's gradients that the common scales follow from."""
+        """The sums of this shard's gradients, from which the coordinator computes the scales of all shards."""
         assert self._target is not None
-        return self._sums.sums(extent, self._target)
+        return self._leaf_sums.sums(extent, self._target)
 
     def root(self, scales: Scales) -> RootHistogram:
         """Start a tree; returns the sums of all training rows."""
         assert self._target is not None
-        with NUMBA_LOCK, using_threads(self._threads):
-            return self._sums.begin(self._target, scales)
+        with numba_threads(self._threads):
+            return self._leaf_sums.begin(self._target, scales)
 
     def split(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
         """Split leaves; returns the requested histograms, one per row."""
-        with NUMBA_LOCK, using_threads(self._threads):
-            return self._sums.split(splits, requests)
+        with numba_threads(self._threads):
+            return self._leaf_sums.split(splits, requests)
 
     def finish(self, splits: Sequence[LeafSplit]) -> np.ndarray:
         """Split leaves; returns the exact sums of every leaf."""
-        with NUMBA_LOCK, using_threads(self._threads):
-            return self._sums.finish(splits)
+        with numba_threads(self._threads):
+            return self._leaf_sums.finish(splits)
 
 
-def _store_of(params: Params, folder: Path) -> BinStore | None:
-    """Where bins are, if the memory of a worker is limited: in `bin_folder`, or in files without a name in `folder`."""
+def _bin_store(params: Params, folder: Path) -> BinStore | None:
+    """Where bins are kept if memory is limited: in `bin_folder`, or in unnamed files in `folder`; otherwise None."""
     if params.memory == AUTO:
         return None
-    gc.collect()  # shards of earlier runs, whose memory would count as that of the program
+    gc.collect()  # free the shards of earlier runs, whose memory would count against the limit
     give_back_memory()
     where, keep = (str(folder), False) if params.bin_folder == AUTO else (params.bin_folder, params.keep_bins)
     return BinStore(params.memory, where, keep, forests=params.bag, on_cluster=True)

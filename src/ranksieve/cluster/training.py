@@ -21,8 +21,8 @@ from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.cluster.connect import workers_of
 from ranksieve.cluster.coordinator import RemoteGrower, RemoteLists, RemoteScores, RemoteValidationSet
 from ranksieve.cluster.layout import assign
-from ranksieve.cluster.messages import RunConfig, SetSummary, wanted_of
-from ranksieve.cluster.partitions import PartitionedData
+from ranksieve.cluster.messages import RunConfig, SetSummary
+from ranksieve.cluster.partitions import PartitionedData, category_options
 from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.data.binned import Binned
 from ranksieve.data.features import check_feature_names, default_names
@@ -37,7 +37,7 @@ from ranksieve.rules import AUTO, traits_of
 if TYPE_CHECKING:
     from distributed import Client
 
-# A worker with more training rows does not send them: sums of histograms are fewer bytes from about here on.
+# A worker with more training rows sends histograms, which are fewer bytes.
 MOST_ROWS = 131_072
 EXCHANGE = {"auto": MOST_ROWS, "rows": np.iinfo(np.int64).max, "histograms": -1}
 
@@ -59,7 +59,7 @@ def train(
     client : distributed.Client
         The cluster. Its workers need ranksieve, and access to the files.
     partitions : file, folder, pattern, Dask DataFrame, or list of files, Datasets or delayed DataFrames
-        The training data, in this order. Every worker holds some of the queries, as bins. No query is split.
+        The training data. Every worker holds the bins of some queries. No query is split between workers.
     workers : addresses, optional
         The workers to use, in this order. The default is all.
     exchange : "auto", "rows" or "histograms"
@@ -70,9 +70,9 @@ def train(
         Whether each worker also writes its bins to its local directory, one byte for each feature of each document. A
         worker that is restarted on that machine reads them in place of the source. They are removed after the run.
     **options
-        Everything else that `ranksieve.train` takes, with these differences. `valid` is spread over the workers too;
-        it is partitions, or a mapping of names to partitions: a list has the partitions of one data set. `init` is a
-        model file, a feature name or a fitted ranker. `threads` is for the client's process; workers have their own.
+        Everything else that `ranksieve.train` takes, with these differences. `valid` is partitions, or a mapping of
+        names to partitions; a list is one validation set in several partitions. `init` is a model file, a feature
+        name or a fitted ranker. `threads` are those of the client's process; each worker uses all its own threads.
         User-defined selections and objectives run on the workers and see the queries of one worker at a time.
 
     Returns
@@ -119,7 +119,7 @@ class Cluster:
         sets = {
             TRAIN: PartitionedData.scan(self.client, job.data, options, {} if job.binning else job.params.bin_limits)
         }
-        options = options | wanted_of(sets[TRAIN].names, sets[TRAIN].categories)
+        options = options | category_options(sets[TRAIN].names, sets[TRAIN].categories)
         for name, given in _partitions_of(job.valid).items():
             sets[name] = PartitionedData.scan(self.client, given, options, {})
         config = self._config(job, sets)
@@ -132,21 +132,22 @@ class Cluster:
             pool.close()
 
     def _check(self, job: TrainingJob) -> None:
-        """Refuse what a cluster cannot do."""
+        """Raise an error for parameters that work on one machine only."""
         params = job.params
         check_missing(job.missing)
         check_choice("exchange", self.exchange, EXCHANGE)
-        able = [algo for algo, one in FORESTS.items() if one.grower == "best-first"]
-        if params.algo not in able:
+        supported = [algo for algo, one in FORESTS.items() if one.grower == "best-first"]
+        if params.algo not in supported:
             raise ParameterError(
-                param("algo", params.algo), f" trains on one machine only; on a cluster use one of {', '.join(able)}"
+                param("algo", params.algo),
+                f" trains on one machine only; on a cluster use one of {', '.join(supported)}",
             )
-        alone = [
+        unsupported = [
             (param("collapse", params.collapse), params.collapse > 0),
             (param("step", params.step), traits_of(params.step_rule).one_machine_only),
             (param("counter"), job.counter is not None),
         ]
-        for name in (name for name, is_given in alone if is_given):
+        for name in (name for name, is_given in unsupported if is_given):
             raise ParameterError(name, " works on one machine only; on a cluster leave it out")
         if traits_of(params.selection_rule).needs_all_queries:
             raise ParameterError(
@@ -165,26 +166,26 @@ class Cluster:
         return RunConfig(
             params=job.params,
             metric=metric,
-            own_metric=None if metric.name in BUILT_IN else METRICS[metric.name],
+            user_metric=None if metric.name in BUILT_IN else METRICS[metric.name],
             binning=binning,
             feature_names=names,
             categories=sets[TRAIN].categories,
             missing=job.missing,
-            highest={name: found.highest for name, found in sets.items()},
-            most_rows=EXCHANGE[self.exchange],
-            copies=self.copies and job.params.memory == AUTO,  # else bins are in files anyway
+            highest_labels={name: found.highest_label for name, found in sets.items()},
+            max_sent_rows=EXCHANGE[self.exchange],
+            copies=self.copies and job.params.memory == AUTO,  # with limited memory bins are in files already
         )
 
 
 def _load(job: TrainingJob, pool: WorkerPool, config: RunConfig, data: Binned) -> BoostingRun:
-    """Load the data on the workers. Labels and `init` are checked here, so that errors do not come from a worker."""
+    """Load the data on the workers, and check labels and `init` on the client."""
     params, summaries = job.params, pool.load()
     base = start_of(job, data, None, summaries[TRAIN])
     if isinstance(base, ScoresBase):
         raise ParameterError(
             param("init"), " is an array of scores; on a cluster give a model or the name of a feature"
         )
-    made_with = _fingerprint(config, summaries, pool.begin(base))
+    fingerprint = _fingerprint(config, summaries, pool.begin(base))
     scores = RemoteScores(pool)
     grower = RemoteGrower(data, params, pool, threads=job.threads, n_docs=summaries[TRAIN].n_docs)
     valid_sets = [
@@ -207,14 +208,14 @@ def _load(job: TrainingJob, pool: WorkerPool, config: RunConfig, data: Binned) -
         parts=Parts(lists, grower, step_size, biases),
         state=State([], scores, TrainingRows.of(data.lists, None)),
         valid_sets=valid_sets,
-        fingerprint=lambda: made_with,
+        fingerprint=lambda: fingerprint,
         sizes={**sizes.pop(TRAIN), "valid": sizes},
     )
 
 
 @contextmanager
 def _resume_hint(options: CheckpointOptions) -> Iterator[None]:
-    """Add to errors of the cluster that there is a checkpoint."""
+    """Add to errors of the cluster how to continue from the checkpoint, if there is one."""
     try:
         yield
     except ClusterError as error:
@@ -234,7 +235,7 @@ def _partitions_of(valid: Any) -> Mapping[str, Any]:
 
 
 def _fingerprint(config: RunConfig, summaries: dict[str, SetSummary], starts: np.ndarray) -> dict[str, Any]:
-    """What a checkpoint must have been made with; it does not depend on the number of workers."""
+    """The data and parameters that a checkpoint belongs to; they do not depend on the number of workers."""
     sums = {
         name: [found.n_docs, len(found.checksums), zlib.crc32(found.checksums.tobytes())]
         for name, found in summaries.items()

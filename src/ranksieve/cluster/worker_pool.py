@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 LOSS_TIMEOUT = 30.0  # seconds for the scheduler to notice that a worker which cannot be reached is lost
 REPLACEMENT_TIMEOUT = 5.0  # seconds to wait for a new worker before a lost shard goes to one that has a shard
 RETURN_TIMEOUT = 60.0  # seconds to wait for a worker if none is left
-MAX_LOSSES = 3  # workers that a shard may lose between two trees before its lists are taken to be too large
+MAX_LOSSES = 3  # after so many losses between two trees, the data of a shard is assumed to be too large for a worker
 
 
 class Restart(Exception):
-    """A worker was lost while a tree grew, and its shard was loaded again: the tree has to be started again."""
+    """A worker was lost while a tree was grown. Its shard was loaded again, and the tree has to be started again."""
 
 
-class _Lost(Exception):
+class _WorkerLost(Exception):
     """A worker did not answer because it is lost."""
 
 
@@ -54,7 +54,7 @@ class WorkerPool:
         self._shares = list(assigned.values())
         self._all = range(len(self._shares))
         self._worker_of = dict(enumerate(assigned))
-        self._former_workers: set[str] = set()  # all that have ever had a shard
+        self._former_workers: set[str] = set()  # every worker that has had a shard
         self._run = os.urandom(4).hex()
         self._futures: dict[int, Future] = {}
         self._actors: dict[int, Any] = {}
@@ -100,7 +100,7 @@ class WorkerPool:
         return self._reports
 
     def measure_again(self, name: str, n_trees: int, metrics: Sequence[Metric]) -> list[list[np.ndarray] | None]:
-        """The shards' values of metrics under the first trees; None of shards without queries of that data set."""
+        """Each shard's metrics with the first trees only; None if it has no query of the validation set."""
         self.reports(with_gradients=False)  # a resumed run that has ended already has not sent its trees
         return self._call_all("measure_again", name, n_trees, metrics)
 
@@ -114,6 +114,7 @@ class WorkerPool:
         assert self._reports is not None
         for i, report in self._call_until_answered(lost, "advance", ([], [], True)).items():
             self._reports[i] = report
+        self.keep_rows(self._reports)  # the new shards have sent their rows again
         raise Restart
 
     def close(self) -> None:
@@ -139,7 +140,7 @@ class WorkerPool:
         return [answers[i] for i in sorted(answers)]
 
     def _call_until_answered(self, shards: Iterable[int], method: str, arguments: Sequence[Any]) -> dict[int, Any]:
-        """The answers of some shards; lost ones are replaced and called again."""
+        """The answers of some shards. Lost shards are replaced and called again."""
         answers, lost = self._call(shards, method, arguments)
         while lost:
             self._replace(lost)
@@ -158,13 +159,14 @@ class WorkerPool:
         for i, future in called.items():
             try:
                 answers[i] = self._wait(future, i)
-            except _Lost:
+            except _WorkerLost:
                 lost.append(i)
         if lost:
             self._workers()  # raises an error if the scheduler is lost
         return answers, lost
 
     def _wait(self, future: Any, shard: int) -> Any:
+        """The result of a call of a shard, or its actor; raises `_WorkerLost` if its worker is lost."""
         worker = self._worker_of[shard]
         is_loading = future is self._futures[shard]
         pause_timer = PauseTimer(self._client)
@@ -173,21 +175,21 @@ class WorkerPool:
                 return future.result(timeout=POLL_SECONDS)
             except TIMEOUTS:
                 if worker not in self._workers():
-                    raise _Lost from None
+                    raise _WorkerLost from None
                 if is_loading and pause_timer.is_too_long([worker]):  # it would never load
                     raise self._memory_error(shard) from None
             except MemoryError as error:
                 raise self._memory_error(shard) from error
             except CancelledError as error:  # the scheduler is lost
-                raise _Lost from error
+                raise _WorkerLost from error
             except OSError as error:
-                is_its_own = is_loading or error.errno is not None  # Dask's errors have no number
-                if not is_its_own and self._is_lost(worker):
-                    raise _Lost from error
+                from_shard = is_loading or error.errno is not None  # Dask's own errors have no errno
+                if not from_shard and self._is_lost(worker):
+                    raise _WorkerLost from error
                 raise ClusterError(f"worker {worker}: {error}") from error
 
     def _is_lost(self, worker: str) -> bool:
-        """Whether the scheduler drops a worker that cannot be reached; it may notice the loss a moment later."""
+        """Wait until the scheduler removes a worker that cannot be reached; False if it does not in `LOSS_TIMEOUT`."""
         deadline = time.monotonic() + LOSS_TIMEOUT
         while worker in self._workers():
             if time.monotonic() > deadline:
@@ -207,7 +209,7 @@ class WorkerPool:
             ) from error
 
     def _replace(self, lost: Sequence[int]) -> None:
-        """Load lost shards on other workers, and bring them to the state before the last call."""
+        """Load lost shards on other workers, and bring them to the state before the call that failed."""
         self._update_other_scores(lost)
         while lost:
             assigned, copies = self._reassign(lost)
@@ -221,13 +223,14 @@ class WorkerPool:
             lost = failed
 
     def _update_other_scores(self, lost: Sequence[int]) -> None:
-        """Let the other shards score all their documents meanwhile, as new shards do.
+        """Let the other shards update the scores of all their documents while the lost ones are loaded.
 
-        From then on all shards have to do so after about the same trees. Otherwise they would wait for each other.
+        New shards do this, too. All shards then need the next update after about the same tree, and do not wait for
+        each other at different trees.
         """
         if self._base is not None:
             for i in set(self._all).difference(lost):
-                with suppress(RuntimeError):  # it is lost, too; the next call finds that
+                with suppress(RuntimeError):  # the worker is lost, too; the next call finds that
                     self._actors[i].update_scores()
 
     def _load_shards(self, assigned: Mapping[int, str], with_copies: Collection[int] = ()) -> list[int]:
@@ -248,7 +251,7 @@ class WorkerPool:
         for i, worker in assigned.items():
             try:
                 self._actors[i] = self._wait(self._futures[i], i)
-            except _Lost:
+            except _WorkerLost:
                 self._futures[i].release()
                 lost.append(i)
             except NoCopy:
