@@ -218,7 +218,10 @@ def test_from_features_to_a_reranked_run(corpus, index, run, tmp_path):
     assert "queries without judgements, left out: 1; judged queries not in the run, counted as 0: 1" in run(
         "evaluate", "--run", partly, "--qrels", qrels
     ).output.replace("\n", " ")
+    warning = f"warning: 1 of 2 judged queries are not in {partly} and count as 0; --missing-queries skip"
+    assert warning in run("evaluate", "--run", partly, "--qrels", qrels).output
     skipped = run("evaluate", "--run", partly, "--qrels", qrels, "--missing-queries", "skip").output
+    assert "warning" not in skipped
     assert "judged queries not in the run, left out: 1" in skipped and "1 of 2 queries counted" in skipped
     refused = run("evaluate", model, data, "--missing-queries", "skip")
     assert refused.code == 2 and "--missing-queries is for --run" in refused.output

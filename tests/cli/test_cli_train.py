@@ -477,3 +477,12 @@ def test_fields_with_the_names_of_options_are_refused(command, files, model, run
         shown, option = " ".join(outcome.output.split()), "--" + name.replace("_", "-")
         assert outcome.code == 2, shown
         assert f"a rule has a field '{name}', but {option} has another meaning in this command; rename the" in shown
+
+
+def test_a_test_file_that_is_no_data_is_refused_before_training(run, files, tmp_path):
+    (tmp_path / "qrels.txt").write_text("Q1 0 d7 1\n")
+    outcome = run(
+        "train", files / "train.txt", "--test", tmp_path / "qrels.txt", "--out", tmp_path / "model.txt", *QUICK
+    )
+    assert outcome.code == 2 and "qrels.txt:1: label 'Q1' is not a number" in outcome.output
+    assert not (tmp_path / "model.txt").exists()

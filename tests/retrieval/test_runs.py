@@ -229,6 +229,17 @@ def test_judged_queries_that_a_run_does_not_have_count_as_0_or_are_left_out():
         evaluate_run({"r": run}, judgements, missing_queries=1)
 
 
+def test_a_run_without_judged_documents_is_noted():
+    judgements = {"p": {"a": 1.0}, "q": {"b": 1.0, "c": 0.0}}
+    other = Run.from_rows([("p", "A", 1.0), ("q", "B", 2.0), ("q", "C", 1.0)])
+    assert evaluate_run({"r": other}, judgements).conventions[-1] == (
+        "r: none of its documents is judged for its query; query p has A, judged are a; are the document ids of the "
+        "same collection?"
+    )
+    same = Run.from_rows([("p", "A", 1.0), ("q", "c", 1.0)])
+    assert evaluate_run({"r": same}, judgements).conventions[-1].startswith("runs: ")
+
+
 def test_files_of_queries_are_told_from_other_text(tmp_path):
     texts = {
         "1\tred wine\n2\t2024\n3\twhite car\n": True,

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ranksieve.cli.command import option, takes_options
-from ranksieve.cli.console import check_writable, exit_if_interrupted, show_facts, show_line, show_table, show_waiting
+from ranksieve.cli.console import (
+    check_writable,
+    exit_if_interrupted,
+    show_facts,
+    show_line,
+    show_remark,
+    show_table,
+    show_waiting,
+)
 from ranksieve.cli.files import check_model_file, reads_data, save_model, with_categories
 from ranksieve.cli.options import chosen_params, with_params
 from ranksieve.cli.shared_options import (
@@ -148,9 +156,16 @@ def _measure_runs(names: list[str], qrels: Path, wanted: list[Metric], missing_q
     from ranksieve.retrieval.run_evaluation import evaluate_run
     from ranksieve.retrieval.runs import read_judgements, read_run
 
-    runs = {name: read_run(name) for name in names}
+    runs, judgements = {name: read_run(name) for name in names}, read_judgements(qrels)
     way = 0 if missing_queries in (None, "0") else missing_queries
-    result = evaluate_run(runs, read_judgements(qrels), wanted, missing_queries=way)
+    result = evaluate_run(runs, judgements, wanted, missing_queries=way)
+    if missing_queries is None:
+        for name, found in runs.items():
+            if missing := len(judgements.keys() - set(found.query_ids)):
+                show_remark(
+                    f"warning: {missing:,} of {len(judgements):,} judged queries are not in {name} and count as 0; "
+                    "--missing-queries skip leaves them out, as trec_eval does without -c"
+                )
     _show(result, {name: counted(document=len(run)) for name, run in runs.items()})
     return result
 

@@ -82,7 +82,12 @@ def evaluate_run(
         if missing_queries == "skip":
             for numbers in values[name].values():
                 numbers[[id not in found for id in judgements]] = np.nan
-    notes = [f"{name}: {note}" for name, run in runs.items() if (note := _counts(run, judgements, missing_queries))]
+    notes = [
+        f"{name}: {note}"
+        for name, run in runs.items()
+        for note in (_counts(run, judgements, missing_queries), _unjudged_documents(run, judgements))
+        if note
+    ]
     return Evaluation(ids, values, wanted, ties=TIES, notes=(f"runs: {UNRETRIEVED}", *notes))
 
 
@@ -95,6 +100,18 @@ def _counts(run: Run, judgements: Judgements, missing_queries: int | str) -> str
     return (
         f"queries without judgements, left out: {unjudged:,}; judged queries not in the run, "
         f"{MISSING_QUERIES[missing_queries]}: {missing:,}"
+    )
+
+
+def _unjudged_documents(run: Run, judgements: Judgements) -> str:
+    """A note if no document of the run is judged: their ids may be of another collection. Else empty."""
+    found = [(id, docs) for id, docs, _ in run.lists() if id in judgements and len(docs)]
+    if not found or any(not judgements[id].keys().isdisjoint(docs) for id, docs in found):
+        return ""
+    id, docs = found[0]
+    return (
+        f"none of its documents is judged for its query; query {id} has {some_of(list(docs), 2)}, judged are "
+        f"{some_of(list(judgements[id]), 2)}; are the document ids of the same collection?"
     )
 
 

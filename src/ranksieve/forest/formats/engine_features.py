@@ -47,8 +47,8 @@ def warn_of_features(forest: Forest, engine: str, path: object) -> None:
         *others, last = (WRITTEN[family] for family in FAMILIES[engine])
         text = (
             f"{path}: the model uses {counted(feature=len(lacking))} that {ENGINE_OF[engine]} cannot compute "
-            f"({some_of(lacking, MOST_NAMED)}), so it cannot run there; train on {', '.join(others)} and {last} alone "
-            "(ranksieve features --select), define these in the engine with ranksieve feature-set, and train on its "
-            "feature log"
+            f"({some_of(lacking, MOST_NAMED)}), so it cannot run there; train on {', '.join(others)} and {last} alone, "
+            "not on bm25.all (ranksieve train --features), define these in the engine with ranksieve feature-set, and "
+            "train on its feature log"
         )
         warnings.warn(RanksieveWarning(text), stacklevel=caller_level())
