@@ -1,6 +1,6 @@
 """SelGB on more documents than fit into memory: peak memory, seconds per tree, bytes read per tree, the same model.
 
-Run `python benchmarks/outofcore.py --folder DIR`; about 25 minutes on two idle cores, and 16 GB of disk. Lists are
+Run `python benchmarks/outofcore.py --folder DIR`; 5 to 25 minutes on two idle cores, and 16 GB of disk. Lists are
 generated block by block and never held whole. Every phase runs in a process of its own, whose peak memory is measured:
 
 - preparing a Parquet file: reading and binning it into a bin file,

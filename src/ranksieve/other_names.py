@@ -68,10 +68,10 @@ _BOOSTED: Advice = (
 )  # fmt: skip
 _NO_DART: Advice = ("there is no DART, no trees are dropped; use ", param("algo", "lambdamart"))
 _NO_LEAST_GAIN: Advice = (
-    "there is no smallest gain of a split; limit trees by ", param("leaves"), ", ", param("min_docs"), " and ",
+    "there is no minimum split gain; limit trees by ", param("leaves"), ", ", param("min_docs"), " and ",
     param("min_hessian"),
 )  # fmt: skip
-_EACH_TREE: Advice = ("every tree has a sample of its own, of the share ", param("row_fraction"))
+_EACH_TREE: Advice = ("rows are sampled again for every tree; ", param("row_fraction"), " is the share")
 _RANK: Advice = (
     "the rank is part of the metric's name, as in ",
     param("metric", "ndcg@10"),

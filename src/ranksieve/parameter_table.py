@@ -189,7 +189,8 @@ class RunParameters:
     device: str = choice("cpu", "Where to train: cpu, cuda (an NVIDIA GPU), or auto (cuda where there is one)",
                          ("cpu", "cuda", AUTO), group=LARGE)  # fmt: skip
     memory: str = parameter(
-        AUTO, "Memory for the bins of the data; bins that do not fit are read from a file (auto: 70% of what is free); "
+        AUTO, "Memory that training may use; bins that do not fit are read from a file (auto: bins may take 70% of "
+        "what is free); "
         "with device cuda, memory of the GPU (auto: what is free)",
         "a size such as 4G or 800M, or auto", is_size, convert=size_text, group=LARGE,
     )  # fmt: skip

@@ -86,7 +86,7 @@ class Parameter:
         return given
 
     def _error(self, value: Any) -> ParameterError:
-        advice = VALUE_ADVICE.get((self.name, value)) if isinstance(value, str) else None
+        advice = VALUE_ADVICE.get((self.name, value.lower())) if isinstance(value, str) else None
         hint = (did_you_mean(value, self.names),) if advice is None else (*advice, "; ")
         return ParameterError(param(self.name), f" is {value!r}; ", *hint, f"expected {self.expected}")
 

@@ -241,3 +241,7 @@ def test_models_report_the_missing_feature_and_unknown_columns_to_ignore(run, tm
         )
         outcome = run(command, model, tmp_path / "lacks.csv", *options)
         assert outcome.code == 2 and "lacks 1 of the 2 features of the training data (age)" in outcome.output
+    features = [line.rpartition(",")[0] for line in (tmp_path / "train.csv").read_text().splitlines()]
+    (tmp_path / "no_title.csv").write_text("\n".join(features))
+    outcome = run("predict", model, tmp_path / "no_title.csv", "--ignore", "title", "--out", tmp_path / "scores")
+    assert outcome.code == 0, outcome.output

@@ -225,8 +225,11 @@ def test_judged_queries_that_a_run_does_not_have_count_as_0_or_are_left_out():
     assert found.conventions[-1].endswith("judged queries not in the run, left out: 2")
     whole = Run.from_rows([(id, "a", 1.0) for id in judgements])
     assert evaluate_run({"r": whole}, judgements, "mrr").conventions[-1].startswith("runs: ")
-    with pytest.raises(ParameterError, match="missing_queries is 1; expected 0 or 'skip'"):
-        evaluate_run({"r": run}, judgements, missing_queries=1)
+    both = evaluate_run({"r": run, "whole": whole}, judgements, "mrr", missing_queries="skip")
+    assert both.conventions[-1].startswith("each mean is over the queries of its run; differences")
+    for wrong in (1, ["skip"]):
+        with pytest.raises(ParameterError, match=r"missing_queries is .*; expected 0 or 'skip'"):
+            evaluate_run({"r": run}, judgements, missing_queries=wrong)
 
 
 def test_a_run_without_judged_documents_is_noted():
@@ -245,6 +248,7 @@ def test_files_of_queries_are_told_from_other_text(tmp_path):
         "1\tred wine\n2\t2024\n3\twhite car\n": True,
         "qid\tquery\nq1\tred wine\n": True,
         "qid\tbm25\nq1\t2.5\n": False,
+        "qid\tcolour\n1\tred\n2\tblue\n": False,
         "label\tqid\tbm25\n1\tq1\t2.5\n": False,
         "2 qid:1 1:0.5\n": False,
         "1 0 d0 2\n": False,

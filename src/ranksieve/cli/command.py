@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ranksieve.errors import ParameterError, did_you_mean, joined_parts
+from ranksieve.errors import ParameterError, ParamName, did_you_mean, joined_parts
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # typer brings its own click, or uses the installed one
 WORDS = "ranksieve.words"  # where a command leaves the words it was called with
@@ -211,7 +211,7 @@ def usage_message(error: Any) -> str:
         if error.option_name == "--data" and data_option:
             return f"unknown option --data; give the data as {data_option} FILE; {advice}"
         name = error.option_name.lstrip("-").replace("-", "_")
-        if name in ADVICE and "--algo" in known:
+        if name in ADVICE and all(flag(one.name) in known for one in ADVICE[name] if isinstance(one, ParamName)):
             return f"unknown option {error.option_name}; {joined_parts(ADVICE[name], flags=True)}; {advice}"
         usual = (ALIASES | NEAREST).get(name)
         near = [flag(one) for one in (usual, *OTHER_OPTIONS.get(name, ())) if one]

@@ -170,13 +170,16 @@ class ReadOptions:
     def find_features(self, names: Sequence[str], found: dict[str, str], place: str) -> tuple[str, ...]:
         """The columns of a table that are features; `found` are the others."""
         ignored = split_commas(self.ignore)
+        has_wanted = bool(self.wanted) and set(self.wanted) <= set(names)
         for glob in ignored:
-            if not any(matches_any(name, [glob]) for name in names):
+            near = did_you_mean(glob, names)
+            if not any(matches_any(name, [glob]) for name in names) and (near or not has_wanted):
+                # a file with all features may lack a column of the training file, but not have one of a similar name
                 raise DataError(
-                    f"{place}: no column is named {glob!r}, which is to be ignored; {did_you_mean(glob, names)}it has: "
+                    f"{place}: no column is named {glob!r}, which is to be ignored; {near}it has: "
                     f"{some_of(names)}{comma_hint(names)}"
                 )
-        if self.wanted and set(self.wanted) <= set(names):
+        if has_wanted:
             return tuple(self.wanted)
         reserved = (name for usual in self._roles.values() for name in usual)
         others = {*found.values(), *reserved}  # a second column `label` would leak the target

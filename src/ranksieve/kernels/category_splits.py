@@ -15,7 +15,7 @@ from ranksieve.kernels.metrics import sort_rows
 
 A_SET = -1  # in place of a bin: the cut is a set, given by the words from SET on
 SET = 5  # where the words of a set begin in a cut
-WORDS = 4  # of 64 bits: one for each of 256 bins
+WORDS = 4  # of 64 bits, one bit for each of 256 bins
 WIDTH = SET + WORDS
 
 

@@ -17,7 +17,7 @@ from ranksieve.kernels.metrics import PRECISION, RECIPROCAL, STOPPING, WEIGHTED,
 from ranksieve.kernels.parallel import run_parts
 
 NDCG = WEIGHTED  # the other kinds are MAP, MRR and ERR
-CLOSEST = 0.01  # is added to distances of scores, as in LightGBM
+DISTANCE_OFFSET = 0.01  # added to the distance of two scores, as in LightGBM
 FURTHEST = 700.0  # exp of a difference above 709 overflows
 
 
@@ -194,7 +194,7 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
             swap_changes(kind, gain, ranks[i], g, r, depth, above, sums, first, second, inverse, deltas)
         if normalize and spread:
             for j in range(m):
-                deltas[j] /= CLOSEST + abs(scores[i] - s[j])
+                deltas[j] /= DISTANCE_OFFSET + abs(scores[i] - s[j])
         win_chances(scores[i], powers[i], s, p, close, chances)
         lambda_sum, hess_sum = add_pairs(deltas, chances, to_grad, to_hess)
         grad[i] += lambda_sum

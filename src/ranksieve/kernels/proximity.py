@@ -9,7 +9,7 @@ WINDOW, SPAN, FIRST, BIGRAMS, RUN, PHRASE, ORDERED, UNORDERED, NEARNESS = range(
 N_PROXIMITY = 9
 NEAR = 8  # positions between matches that count as ordered or unordered pairs
 
-DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # every six consecutive bits of it differ, see `_bit_numbers`
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # its 64 windows of six bits are all different, see `_bit_numbers`
 
 
 def _bit_numbers():

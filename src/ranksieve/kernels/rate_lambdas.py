@@ -3,7 +3,7 @@
 import numpy as np
 
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.lambdas import CLOSEST
+from ranksieve.kernels.lambdas import DISTANCE_OFFSET
 from ranksieve.kernels.metrics import top_k
 from ranksieve.kernels.parallel import run_parts
 
@@ -25,7 +25,7 @@ def query_rate_lambdas(rates, weights, scores, by_rank, grad, hess):
     discounts = np.zeros(n)
     for rank in range(depth):
         discounts[ranked[rank]] = by_rank[rank]
-    nearest = CLOSEST if scores.max() != scores.min() else 1.0
+    offset = DISTANCE_OFFSET if scores.max() != scores.min() else 1.0
     total = 0.0
     for rank in range(depth):
         i = ranked[rank]
@@ -33,7 +33,7 @@ def query_rate_lambdas(rates, weights, scores, by_rank, grad, hess):
             if discounts[j] >= discounts[i]:
                 continue  # each pair once, by its upper document
             distance = scores[i] - scores[j]
-            change = (discounts[i] - discounts[j]) / (nearest + distance)
+            change = (discounts[i] - discounts[j]) / (offset + distance)
             behind = 1.0 / (1.0 + np.exp(distance))
             up = change * rates[i] * (1.0 - rates[j]) * behind
             down = change * rates[j] * (1.0 - rates[i]) * (1.0 - behind)

@@ -74,6 +74,8 @@ def is_queries(path: str | os.PathLike[str]) -> bool:
     except DataError:
         return False
     has_ids = all(len(cells) == 2 and len(cells[0].split()) == 1 for cells in lines)
+    if has_ids and lines and lines[0][0].lower() in KEYS[0] and lines[0][1].lower() not in KEYS[1]:
+        return False  # a table of something else
     return has_ids and any(WORD.search(cells[1]) for cells in lines[1:] or lines)
 
 

@@ -54,7 +54,7 @@ def evaluate_run(
     >>> [evaluate_run({"mine": run}, judgements, "p@2", missing_queries=way).mean() for way in (0, "skip")]
     [0.25, 0.5]
     """
-    if isinstance(missing_queries, bool) or missing_queries not in MISSING_QUERIES:
+    if isinstance(missing_queries, bool) or missing_queries not in tuple(MISSING_QUERIES):
         raise ParameterError(param("missing_queries"), f" is {missing_queries!r}; expected 0 or 'skip'")
     runs = {name: as_run(run) for name, run in runs.items()}
     judgements = as_judgements(judgements)
@@ -88,6 +88,8 @@ def evaluate_run(
         for note in (_counts(run, judgements, missing_queries), _unjudged_documents(run, judgements))
         if note
     ]
+    if missing_queries == "skip" and len(runs) > 1:
+        notes.append("each mean is over the queries of its run; differences and p-values are over queries of both runs")
     return Evaluation(ids, values, wanted, ties=TIES, notes=(f"runs: {UNRETRIEVED}", *notes))
 
 

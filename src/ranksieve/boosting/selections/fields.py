@@ -49,8 +49,8 @@ class Rest(Periodic):
     """A selection of two shares."""
 
     rest: float = share(
-        0.01, "Share of added negatives: random ones (top+random; goss: of all rows), or lowest-scored (top+bottom)",
-        zero=True,
+        0.01, "Share of added negatives: random with top+random and goss (there of all rows), lowest-scored with "
+        "top+bottom", zero=True,
     )  # fmt: skip
 
 
