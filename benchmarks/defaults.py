@@ -178,7 +178,7 @@ def rows(data: str, work: Path) -> Iterator[dict[str, Any]]:
     tuned = [found[name] for name in TUNING if name in found]
     if len(tuned) == len(TUNING):
         done[TUNED] = Outcome(TUNED, tuned)
-    reference = TUNED if TUNED in done else "LightGBM"
+    reference = next((name for name in (TUNED, *TUNING) if name in done), "")
     values = {name: outcome.row()["NDCG@10"] for name, outcome in done.items()}
     for name, outcome in done.items():
         loss = round(100 * (1 - values[name] / max(values.values())), 1)
