@@ -30,6 +30,22 @@ def count_larger(counts, values, others):
     return counts + (values.view(np.int64) > others.view(np.int64))
 
 
+def at_least(values, position, limit):
+    return int(np.packbits(_load(16)(values, position) >= limit, bitorder="little").view(np.uint16)[0])
+
+
+def are_zero(values, position):
+    return int(np.packbits(_load(16)(values, position) == 0, bitorder="little").view(np.uint16)[0])
+
+
+def append_numbers(out, n, first, bits):
+    assert n + 16 <= len(out)
+    for k in range(16):
+        out[n] = first + k
+        n += int(bits) >> k & 1
+    return n
+
+
 def number_or_missing(values, numbers, base):
     return np.where(np.isnan(values), 255, numbers - base)
 
@@ -67,6 +83,9 @@ PLAIN = {
     "add_bytes": lambda left, right: left + right,
     "above": above,
     "set_where": set_where,
+    "at_least": at_least,
+    "are_zero": are_zero,
+    "append_numbers": append_numbers,
     "no_words": lambda: np.zeros(8, np.uint64),
     "xor_words": lambda left, right: left ^ right,
     "and_or_words": lambda left, right, more: (left & right) | more,

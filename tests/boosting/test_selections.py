@@ -8,6 +8,7 @@ from ranksieve.boosting.selections.random import RandomNegatives, RandomRows
 from ranksieve.boosting.selections.top import TopNegatives
 from ranksieve.data.binned import bin_data
 from ranksieve.data.negatives import Negatives
+from ranksieve.errors import ParameterError
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from rule_samples import naive_scores, random_tree, training_lists, view_of
 from samples import small_dataset
@@ -33,6 +34,23 @@ def test_top_negatives_are_the_naive_ones_after_every_tree(seed):
         assert rows.tolist() == naive.top_negatives(lists.labels, known, lists.offsets, counts)
         np.testing.assert_array_equal(scores.at(rows), known[rows])
     np.testing.assert_array_equal(scores.all(), naive_scores(binned.bins, trees))
+
+
+def test_a_rule_gets_scores_of_rows_in_any_order_and_none_of_rows_that_do_not_exist(binned):
+    scores, trees, rng = Scores(binned), [], np.random.default_rng(1)
+    for _ in range(3):
+        trees.append(random_tree(rng, binned.binning.n_features))
+        scores.add(trees[-1])
+    view = view_of(training_lists(binned.lists), scores, 3, rng)
+    known, n = naive_scores(binned.bins, trees), binned.lists.n_docs
+    rows = np.array([n - 1, 3, 3, 0, 3, n - 1])
+    np.testing.assert_array_equal(view.scores.at(rows), known[rows])
+    np.testing.assert_array_equal(view.scores.at(rows[:0]), [])
+    for wrong in (n, -1):
+        with pytest.raises(ParameterError, match=f"asked for the scores of row {wrong}; rows run from 0 to {n - 1}"):
+            view.scores.at(np.array([2, wrong]))
+    with pytest.raises(ParameterError, match="asked for the scores of float64"):
+        view.scores.at(np.array([0.0, 1.0]))
 
 
 def test_laziness_skips_documents_that_cannot_matter(binned):

@@ -72,3 +72,32 @@ def test_values_are_looked_up_at_any_position(first):
         positions = first + np.roll(np.arange(16, dtype=np.int32), shift)
         looked_up(table, positions.astype(np.int32), out)
         assert out.tolist() == table[positions % 16].tolist()
+
+
+@numba.njit
+def noted(heads, marks, limit, out):
+    """The numbers of values of at least `limit` whose mark is 0, and how many there are."""
+    n = 0
+    for first in range(0, len(heads), 16):
+        n = lanes.append_numbers(out, n, first, lanes.at_least(heads, first, limit) & lanes.are_zero(marks, first))
+    return n
+
+
+@needs_registers
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_numbers_of_wanted_elements_are_appended(share):
+    rng = np.random.default_rng(3)
+    heads, marks = rng.random(160).astype(np.float32), (rng.random(160) < 0.3).astype(np.uint8)
+    heads[[5, 90]] = np.nan, np.inf
+    limit, out = np.float32(1.0 - share), np.full(176, -1, np.int32)
+    n = noted(heads, marks, limit, out)
+    assert out[:n].tolist() == np.flatnonzero((heads >= limit) & (marks == 0)).tolist()
+    for k in range(16):  # each bit alone, and all but it
+        for bits in (1 << k, 0xFFFF ^ (1 << k)):
+            assert appended(np.uint16(bits), out) == bin(bits).count("1")
+            assert out[3 : 3 + bin(bits).count("1")].tolist() == [100 + j for j in range(16) if bits >> j & 1]
+
+
+@numba.njit
+def appended(bits, out):
+    return lanes.append_numbers(out, 3, 100, bits) - 3

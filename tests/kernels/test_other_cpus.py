@@ -12,6 +12,7 @@ from numba.core.registry import cpu_target
 
 from ranksieve.kernels import lanes
 from ranksieve.kernels.gain import Node, SplitRules
+from ranksieve.kernels.lazy_scores import TOGETHER, EligibleRows, near_rows
 from ranksieve.kernels.transpose import transpose_tile
 from scanned_cuts import scanned
 
@@ -37,7 +38,7 @@ def features() -> str:
 def results() -> str:
     """What the kernels return for some arrays, as hexadecimal digits."""
     rng = np.random.default_rng(0)
-    return b"".join(one.tobytes() for one in (*_cuts(rng), *_tiles(rng), _looked_up(rng))).hex()
+    return b"".join(one.tobytes() for one in (*_cuts(rng), *_tiles(rng), _looked_up(rng), _near(rng))).hex()
 
 
 def _cuts(rng):
@@ -76,6 +77,17 @@ def _looked_up(rng):
     out = np.empty(16 * 40, np.float32)
     _look_up(rng.normal(size=16).astype(np.float32), np.arange(-8, 32, dtype=np.int32), out)
     return out
+
+
+def _near(rng):
+    """Rows whose heads are high enough."""
+    heads, marks = rng.random(75).astype(np.float32), (rng.random(75) < 0.3).astype(np.uint8)
+    out, ceilings = np.full(75 + TOGETHER, -1, np.int32), np.zeros(1)
+    candidates = EligibleRows(np.empty(0, np.int32), marks)
+    n = near_rows(candidates, 4, 75, 0.4, 1.0, ceilings, np.empty(0), np.empty(0, np.uint16), heads, out)
+    expected = [row for row in range(4, 75) if heads[row] >= np.float32(0.4) and marks[row] == 0]
+    assert out[:n].tolist() == expected
+    return out[:n]
 
 
 @pytest.mark.parametrize(("cpu", "given"), [("x86-64", ""), ("haswell", AVX2)], ids=["none", "AVX2"])

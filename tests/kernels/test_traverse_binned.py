@@ -56,5 +56,7 @@ def test_rows_get_the_trees_they_lack(interpreted, with_sets, with_slots):
         assert module.catch_up(2, len(rows), row_bins, rows, descent, n_trees, scores, done) == due
         assert scores.tolist() == expected.tolist()
         assert (done[rows[2:]] == n_trees).all()
-        module.catch_up_rows(row_bins, rows, descent, n_trees, scores, done)
+        found = np.empty(len(rows))
+        module.score_rows(row_bins, rows, descent, n_trees, scores, done, found)
     assert scores[rows[2:]].tolist() == expected[rows[2:]].tolist()
+    assert found.tolist() == scores[rows].tolist() and (done[rows] == n_trees).all()

@@ -14,7 +14,6 @@ from ranksieve.data.disk_rows import CHOSEN_SHARE
 from ranksieve.kernels.compile_trees import Compiled
 from ranksieve.kernels.lazy_scores import margins
 from ranksieve.kernels.scoring import BLOCK, NO_DOCS, add_blocks_binned
-from ranksieve.kernels.traverse_binned import catch_up_rows
 
 NO_HEADS = np.empty(0, np.float32)
 
@@ -70,8 +69,8 @@ class DiskScores(Scores):
         if not self._rows.load(stale):
             self._score_all(rows if self._rows.fits(len(rows)) else rows[:0])
             return self._all_scores[rows]
-        catch_up_rows(self._rows.bins, stale, self._descent(), self._n_trees, self._values, self._done)
-        return self._values[rows]
+        self._bins = self._rows.bins
+        return self._single_scores(rows)
 
     def _update(self, choice: Choice, wanted: Wanted) -> None:
         self._bins = self._rows.bins

@@ -91,15 +91,16 @@ def _checked_weights(weights: np.ndarray, given: np.ndarray, rows: np.ndarray) -
     return weights
 
 
-def _checked_rows(rows: np.ndarray, n_docs: int) -> np.ndarray:
-    """What a selection returned, as ascending distinct rows."""
+def _checked_rows(rows: np.ndarray, n_docs: int, did: str = "returned") -> np.ndarray:
+    """What a selection returned, or asked for, as ascending distinct rows."""
     given = np.asarray(rows)
     if given.dtype.kind not in "iu" or given.ndim != 1:
         raise ParameterError(
-            f"the selection returned {given.dtype} of shape {given.shape}; expected row numbers, or None for all"
+            f"the selection {did} {given.dtype} of shape {given.shape}; expected row numbers, or None for all"
         )
     if len(given) and (given.min() < 0 or given.max() >= n_docs):
-        raise ParameterError(f"the selection returned row {given.max()}; rows run from 0 to {n_docs - 1}")
+        wrong = given.max() if given.max() >= n_docs else given.min()
+        raise ParameterError(f"the selection {did} row {wrong}; rows run from 0 to {n_docs - 1}")
     given = given.astype(ROW)
     return given if (np.diff(given) > 0).all() else np.unique(given)
 
@@ -109,7 +110,15 @@ class ReadOnlyScores:
 
     def __init__(self, scores: Scores) -> None:
         self.source = scores
-        self.at, self.choose = scores.at, scores.choose
+        self.choose = scores.choose
+
+    def at(self, rows: np.ndarray) -> np.ndarray:
+        """The scores of some documents."""
+        given = np.asarray(rows)
+        if given.ndim != 1 or (np.diff(given) > 0).all():
+            return self.source.at(_checked_rows(given, self.source.n_docs, "asked for the scores of"))
+        distinct, places = np.unique(given, return_inverse=True)
+        return self.at(distinct)[places]
 
     def all(self) -> np.ndarray:
         """The scores of every document, read only."""

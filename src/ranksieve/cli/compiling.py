@@ -23,7 +23,7 @@ END = "."
 TRAINING = ("growing", "scores", "gradients")
 TASKS = {
     "growing": [("growing", "grow_tree")],
-    "scores": [("traverse_binned", "catch_up_rows")],
+    "scores": [("traverse_binned", "score_rows")],
     "gradients": [("lambdas", "all_lambdas")],
     "pruning": [("leave_one_out", "values_along")],
     "scoring": [("quantize", "add_raw"), ("traverse_raw", "walk_scores")],

@@ -154,6 +154,64 @@ def above(typing, values, limits):
 
 
 @intrinsic
+def at_least(typing, values, position, limit):
+    """16 bits: which of 16 float32 values from `position` on are at least `limit`."""
+
+    def code(context, builder, signature, arguments):
+        values, position, limit = arguments
+        vector = context.get_value_type(FLOATS)
+        loaded = builder.load(address(context, builder, signature.args[0], values, position, vector), align=1)
+        reached = builder.fcmp_ordered(">=", loaded, splat(builder, limit, FLOATS.count))
+        return builder.bitcast(reached, ir.IntType(16))
+
+    return types.uint16(values, types.intp, types.float32), code
+
+
+@intrinsic
+def are_zero(typing, bytes_, position):
+    """16 bits: which of 16 bytes from `position` on are 0."""
+
+    def code(context, builder, signature, arguments):
+        vector = ir.VectorType(BYTE, 16)
+        loaded = builder.load(address(context, builder, signature.args[0], *arguments, vector), align=1)
+        return builder.bitcast(builder.icmp_unsigned("==", loaded, constant(vector, 0)), ir.IntType(16))
+
+    return types.uint16(bytes_, types.intp), code
+
+
+@intrinsic
+def append_numbers(typing, out, n, first, bits):
+    """Write the numbers `first + k` of the bits k that are set to `out[n:]`, an array of int32; returns the new n.
+
+    All of `out[n : n + 16]` may be overwritten. No branches: bits would be guessed wrong too often.
+    """
+
+    def code(context, builder, signature, arguments):
+        out, n, first, bits = arguments
+        count = NUMBERS.count
+        wanted = builder.bitcast(bits, ir.VectorType(ir.IntType(1), count))
+        vector = ir.VectorType(INT, count)
+        numbers = builder.add(
+            splat(builder, builder.trunc(first, INT), count), ir.Constant(vector, list(range(count)))
+        )  # fmt: skip
+        if "+avx512f" in context.codegen().magic_tuple()[2]:
+            kind = ir.FunctionType(vector, [vector, vector, wanted.type])
+            name = "llvm.x86.avx512.mask.compress.v16i32"
+            function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+            packed = builder.call(function, [numbers, constant(vector, 0), wanted])
+            builder.store(packed, address(context, builder, signature.args[0], out, n, vector), align=4)
+            return builder.add(n, builder.zext(builder.ctpop(bits), LONG))
+        for lane in range(count):
+            number = ir.Constant(INT, lane)
+            place = address(context, builder, signature.args[0], out, n, INT)
+            builder.store(builder.extract_element(numbers, number), place)
+            n = builder.add(n, builder.zext(builder.extract_element(wanted, number), LONG))
+        return n
+
+    return types.intp(out, types.intp, types.intp, types.uint16), code
+
+
+@intrinsic
 def set_where(typing, values, bits, flag):
     """`values` with `flag` or-ed into the bytes whose bit is set."""
 

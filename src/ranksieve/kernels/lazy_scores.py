@@ -16,11 +16,13 @@ import numpy as np
 from numba import uintp
 
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.lanes import append_numbers, are_zero, at_least
 from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.row_slots import REQUESTED
 from ranksieve.kernels.traverse_binned import catch_up
 
 LARGEST = np.finfo(np.float64).max
+TOGETHER = 16  # heads that are compared together
 ROUNDING = 1e-6  # heads are compared with so much room: they are rounded, and ceilings are rounded sums themselves
 
 
@@ -35,10 +37,29 @@ class EligibleRows(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
+def fill_some_heads(first, last, scores, done, sign, ceilings, heads):
+    """`fill_heads` of the documents first:last."""
+    for d in range(first, last):
+        heads[d] = sign * scores[d] - ceilings[done[d]]
+
+
+@njit(cache=True, nogil=True)
 def fill_heads(scores, done, sign, ceilings, heads):
     """`heads[d] = sign * scores[d] - ceilings[done[d]]` for every document."""
-    for d in range(len(heads)):
-        heads[d] = sign * scores[d] - ceilings[done[d]]
+    run_parts(fill_some_heads, len(heads), (scores, done, sign, ceilings, heads))
+
+
+@njit(cache=True, nogil=True)
+def copy_some_scores(first, last, scores, n_trees, copies, done):
+    """`copy_scores` of the documents first:last."""
+    for d in range(first, last):
+        copies[d], done[d] = scores[d], n_trees
+
+
+@njit(cache=True, nogil=True)
+def copy_scores(scores, n_trees, copies, done):
+    """Copy the scores of all documents, which are those under `n_trees` trees."""
+    run_parts(copy_some_scores, len(scores), (scores, n_trees, copies, done))
 
 
 @njit(cache=True, nogil=True)
@@ -125,7 +146,10 @@ def head_of(floor, ceiling):
 
 @njit(cache=True, nogil=True)
 def near_rows(candidates, start, stop, lowest_head, sign, ceilings, scores, done, heads, out):
-    """The candidates start..stop - 1 whose heads are at least `lowest_head`, and their number."""
+    """The candidates start..stop - 1 whose heads are at least `lowest_head`, and their number.
+
+    `out` has room for TOGETHER more than all of them. Heads are compared as float32: `head_of` leaves room for that.
+    """
     rows, marks = candidates
     n = 0
     if len(heads) == 0:
@@ -139,9 +163,15 @@ def near_rows(candidates, start, stop, lowest_head, sign, ceilings, scores, done
             out[n] = rows[i]
             n += heads[uintp(rows[i])] >= lowest_head
     else:
-        for row in range(start, stop):
+        limit, whole = np.float32(lowest_head), stop - (stop - start) % TOGETHER
+        for row in range(start, whole, TOGETHER):
+            near = at_least(heads, row, limit)
+            if len(marks) > 0:
+                near &= are_zero(marks, row)
+            n = append_numbers(out, n, row, near)
+        for row in range(whole, stop):
             out[n] = row
-            n += heads[row] >= lowest_head and (len(marks) == 0 or marks[row] == 0)
+            n += heads[row] >= limit and (len(marks) == 0 or marks[row] == 0)
     return n
 
 
@@ -195,7 +225,7 @@ def best_of_some(first, last, row_bins, forest, n_trees, bounds, candidates, lis
             known[i] = sign * scores[chosen[start + i]]
         floor = lowest_needed(known, thresholds[q], low, high)
         lowest_head = head_of(floor, ceilings[n_trees])
-        rows = np.empty(offsets[q + 1] - offsets[q], np.int32)
+        rows = np.empty(offsets[q + 1] - offsets[q] + TOGETHER, np.int32)
         n_near = near_rows(
             candidates, offsets[q], offsets[q + 1], lowest_head, sign, ceilings, scores, done, heads, rows
         )

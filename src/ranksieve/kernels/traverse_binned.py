@@ -148,6 +148,14 @@ def catch_up(start, stop, row_bins, rows, forest, n_trees, scores, done):
 
 
 @njit(cache=True, nogil=True)
-def catch_up_rows(row_bins, rows, forest, n_trees, scores, done):
-    """Bring the given rows up to date."""
-    run_parts(catch_up, len(rows), (row_bins, rows, forest, n_trees, scores, done))
+def score_some_rows(start, stop, row_bins, rows, forest, n_trees, scores, done, out):
+    """`score_rows` of rows[start:stop]."""
+    catch_up(start, stop, row_bins, rows, forest, n_trees, scores, done)
+    for i in range(start, stop):
+        out[i] = scores[rows[i]]
+
+
+@njit(cache=True, nogil=True)
+def score_rows(row_bins, rows, forest, n_trees, scores, done, out):
+    """The scores of the given rows, brought up to date."""
+    run_parts(score_some_rows, len(rows), (row_bins, rows, forest, n_trees, scores, done, out))
