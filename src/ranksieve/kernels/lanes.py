@@ -172,8 +172,9 @@ def are_zero(typing, bytes_, position):
     """16 bits: which of 16 bytes from `position` on are 0."""
 
     def code(context, builder, signature, arguments):
+        values, position = arguments
         vector = ir.VectorType(BYTE, 16)
-        loaded = builder.load(address(context, builder, signature.args[0], *arguments, vector), align=1)
+        loaded = builder.load(address(context, builder, signature.args[0], values, position, vector), align=1)
         return builder.bitcast(builder.icmp_unsigned("==", loaded, constant(vector, 0)), ir.IntType(16))
 
     return types.uint16(bytes_, types.intp), code
