@@ -1,6 +1,7 @@
 """A search on validation lists: resumable, never worse than its first trial, repeated by its flags."""
 
 import io
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 import ranksieve as rs
 from ranksieve.cli.app import app
 from ranksieve.errors import InterruptedTuning, MissingExtraError, ParameterError
+from ranksieve.models.blend import Blend
 from ranksieve.rankers import tune as tune_module
 from ranksieve.rankers.trials import SPACE
 
@@ -21,13 +23,52 @@ TRAIN, VALID = rs.synth.cubic(20), rs.synth.cubic(12, start=20)
 SMALL = {"trees": 6, "space": {"leaves": [2, 4, 8], "learning-rate": {"low": 0.05, "high": 0.5, "log": True}}}
 
 
-def test_the_model_is_that_of_the_best_trial():
-    found = rs.tune(TRAIN, valid=VALID, trials=4, **SMALL)
-    assert len(found.trials) == 4
+def test_with_average_1_the_model_is_that_of_the_best_trial():
+    found = rs.tune(TRAIN, valid=VALID, trials=4, average=1, **SMALL)
+    assert len(found.trials) == 4 and len(found.chosen) == 1
     assert found.best_score == max(one.value for one in found.trials)
     assert found.best_score == pytest.approx(rs.evaluate(found.model, VALID, "ndcg@10").mean())
     again = rs.train(TRAIN, valid=VALID, trees=6, verbose=False, **found.values)
     assert again.leaf_values.tolist() == found.model.leaf_values.tolist()
+
+
+@pytest.mark.parametrize("given", [TRAIN, "train.parquet"], ids=["memory", "file"])
+def test_the_model_is_the_mean_of_the_best_trials(given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rs.io.write_parquet(TRAIN, "train.parquet")
+    found = rs.tune(given, valid=VALID, trials=6, average=3, **SMALL)
+    values = sorted((one.value for one in found.trials if not one.stopped), reverse=True)
+    assert [one.value for one in found.chosen] == values[:3]
+    models = [rs.train(TRAIN, valid=VALID, verbose=False, trees=6, **one.values) for one in found.chosen]
+    wanted = np.mean([model.predict(VALID) for model in models], axis=0)
+    np.testing.assert_allclose(found.model.predict(VALID), wanted, rtol=1e-12)
+    assert found.best_score == pytest.approx(rs.evaluate(found.model, VALID, "ndcg@10").mean())
+    assert found.model.info["best_score"] == found.best_score
+    assert ", 6 trials, the mean of 3, --trees 6" in repr(found)
+
+
+def test_trials_of_the_same_values_count_once_and_stopped_ones_do_not():
+    found = rs.tune(TRAIN, valid=VALID, trials=8, space={"leaves": [2, 4]}, trees=3)
+    assert len(found.trials) == 8 and len(found.chosen) == 2
+    stopped = [one for one in found.trials if one.stopped]
+    assert all(one.value in {trial.value for trial in found.trials if trial not in stopped} for one in found.chosen)
+
+
+@pytest.mark.filterwarnings("ignore:.*after pruning and.*with the first 5 trees")
+def test_the_mean_is_pruned_to_size_and_not_each_trial():
+    found = rs.tune(TRAIN, valid=VALID, trials=3, size=5, **SMALL)
+    assert sum(one.model.n_trees for one in found.chosen) > 5 == found.model.n_trees
+    mean = rs.combine([one.model for one in found.chosen])
+    pruned = rs.prune(mean, valid=VALID, rate=1 - 5 / mean.n_trees)
+    assert found.model.leaf_values.tolist() == pruned.leaf_values.tolist()
+    assert found.best_score == pruned.info["best_score"]
+
+
+def test_other_rankers_are_averaged():
+    space = {"learning-rate": [0.05, 0.1, 0.2]}
+    found = rs.tune(TRAIN, valid=VALID, trials=4, space=space, algo="lambdarank", epochs=2)
+    assert isinstance(found.model, Blend) and len(found.model.models) == len(found.chosen) > 1
+    assert found.best_score == pytest.approx(rs.evaluate(found.model, VALID).mean())
 
 
 def test_the_first_trial_has_the_defaults():
@@ -40,9 +81,9 @@ def test_the_first_trial_has_the_defaults():
 
 
 def test_given_parameters_are_not_searched():
-    found = rs.tune(TRAIN, valid=VALID, trials=2, trees=3, algo="lambdamart", num_leaves=5)
+    found = rs.tune(TRAIN, valid=VALID, trials=2, average=2, trees=3, algo="lambdamart", num_leaves=5)
     assert set(found.values) == set(SPACE) - {"leaves", "negatives"}
-    assert found.model.info["params"]["leaves"] == 5
+    assert [one["leaves"] for one in found.model.info["trials"]] == [5, 5]
     assert "--leaves 5" in found.flags
 
 
@@ -123,9 +164,16 @@ def test_one_trial_is_not_compared_with_itself(tmp_path, monkeypatch):
     words = ["train.parquet", "--valid", "valid.parquet", "--quiet", "--trees", "3", "--out", "best.txt"]
     result = CliRunner().invoke(app, ["tune", *words, "--trials", "1"])
     assert result.exit_code == 0, result.output
-    assert "first trial" not in result.output and "│ --leaves " in result.output
+    assert "first trial" not in result.output and "best trial" not in result.output
+    assert "│ --leaves " in result.output and re.search(r"┃ +value ┃", result.output)
     result = CliRunner().invoke(app, ["tune", *words, "--trials", "2"])
-    assert result.exit_code == 0 and "┃ first trial ┃" in result.output and ", the first trial 0." in result.output
+    assert result.exit_code == 0 and re.search(r"┃ first trial ┃ +1 ┃ +2 ┃", result.output)
+    assert ", the best trial 0." in result.output and ", the first trial 0." in result.output
+    assert "the mean of the models of 2 trials" in result.output
+    result = CliRunner().invoke(app, ["tune", *words, "--trials", "2", "--average", "1"])
+    assert (
+        result.exit_code == 0 and re.search(r"┃ first trial ┃ +chosen ┃", result.output) and "mean" not in result.output
+    )
 
 
 def test_bad_requests_are_refused(monkeypatch):
@@ -140,30 +188,36 @@ def test_bad_requests_are_refused(monkeypatch):
         rs.tune(TRAIN, valid=VALID, trials=1)
 
 
-def test_the_command_line_repeats_the_model(tmp_path, monkeypatch):
+def _repeated(output):
+    """The commands that a search shows, each run."""
+    lines = output.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("repeat"))
+    commands = [shlex.split(line.removeprefix("repeat"))[1:] for line in lines[first:] if " ranksieve " in line]
+    for command in commands:
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 0, result.output
+    return commands
+
+
+@pytest.mark.parametrize(
+    ("options", "n_commands"), [(["--average", "1"], 1), (["--average", "1", "--size", "2"], 1), ([], 4),
+                                (["--size", "5"], 5)],
+)  # fmt: skip
+def test_the_commands_that_are_shown_make_the_same_model(tmp_path, monkeypatch, options, n_commands):
     monkeypatch.chdir(tmp_path)
     rs.io.write_parquet(TRAIN, "train.parquet")
     rs.io.write_parquet(VALID, "valid.parquet")
-    options = [
-        "--valid",
-        "valid.parquet",
-        "--minutes",
-        "5",
-        "--trials",
-        "3",
-        "--trees",
-        "4",
-        "--leaves",
-        "4",
-        "--quiet",
-    ]
-    result = CliRunner().invoke(app, ["tune", "train.parquet", *options, "--out", "best.txt"])
+    given = ["--valid", "valid.parquet", "--minutes", "5", "--trials", "3", "--trees", "4", "--leaves", "4"]
+    given += ["--metric", "map", "--seed", "3", "--quiet", *options]
+    result = CliRunner().invoke(app, ["tune", "train.parquet", *given, "--out", "best.txt"])
     assert result.exit_code == 0, result.output
-    (line,) = (line for line in result.output.splitlines() if line.startswith("repeat"))
-    repeated = [*shlex.split(line)[2:-1], "again.txt", "--quiet"]
-    assert CliRunner().invoke(app, repeated).exit_code == 0
-    assert rs.load("again.txt").leaf_values.tolist() == rs.load("best.txt").leaf_values.tolist()
-    assert (tmp_path / "best.txt.trials").exists()
+    assert Path("best.txt.trials").exists()
+    model = rs.load("best.txt")
+    Path("best.txt").unlink()
+    assert len(_repeated(result.output)) == n_commands
+    again = rs.load("best.txt")
+    assert again.leaf_values.tolist() == model.leaf_values.tolist()
+    assert again.weights.tolist() == model.weights.tolist()
 
 
 def _csv(data):
@@ -186,13 +240,13 @@ def test_the_command_that_repeats_has_the_options_of_the_data(tmp_path, monkeypa
     given = ["--valid", "valid.csv", "--test", "test.csv", "--label", "grade", "--categorical", "brand", "--ignore"]
     given += ["tit*", "--missing", "nan", "--params", "fixed.toml", "--leaves", "4"]
     rules = ["--algo", "lambdamart", "--step", "optimal", "--step-range", "0.0", "0.5"]
-    options = [*given, *rules, "--trials", "2", "--minutes", "5", "--journal", "j", "--quiet"]
+    options = [*given, *rules, "--trials", "2", "--average", "1", "--minutes", "5", "--journal", "j", "--quiet"]
     result = CliRunner().invoke(app, ["tune", "train set.csv", *options, "--out", "best.txt"])
     assert result.exit_code == 0, result.output
     (line,) = (line for line in result.output.splitlines() if line.startswith("repeat"))
     words = shlex.split(line)[2:]
     assert {*given, *rules, "--quiet", "--l2"} < set(words)
-    assert not {"--trials", "--minutes", "--journal"} & set(words)
+    assert not {"--trials", "--average", "--minutes", "--journal"} & set(words)
     again = CliRunner().invoke(app, [*words[:-1], "again.txt"])
     assert again.exit_code == 0, again.output
     (value,) = (line for line in result.output.splitlines() if line.startswith("test"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import shlex
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -16,6 +16,7 @@ from ranksieve.cli.files import check_model_file, free_name, reads_data, save_mo
 from ranksieve.cli.options import chosen_params, given_flags, is_flag, option_words, read_toml, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet, TestData
 from ranksieve.cli.training_data import CONVENTIONS, TrainingData
+from ranksieve.data.data_file import COLUMN_PARAMETERS
 from ranksieve.errors import InterruptedTuning
 from ranksieve.parameter_table import FORESTS, canonical, flag, table
 from ranksieve.text_formats import counted, duration
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ranksieve.params import Params
     from ranksieve.rankers.tune import Tuned, TuningRecord
 
-SEARCH_OPTIONS = {"minutes", "trials", "journal"}  # that `ranksieve train` does not have
+SEARCH_OPTIONS = {"minutes", "trials", "average", "journal"}  # that `ranksieve train` does not have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,7 @@ class TuneArguments:
     test: TestData = None
     minutes: float = option(10.0, "Time of the search.", min=0.01)
     trials: int = option(1000, "Largest number of trials.", min=1)
+    average: int = option(5, "Average the models of this many of the best trials; 1: the best trial alone.", min=1)
     journal: Path | None = option(
         None,
         "File that stores the trials. A later search continues from it.",
@@ -52,7 +54,7 @@ class TuneArguments:
 @with_params({"": table})
 @takes_options
 def tune(context: typer.Context, given: TuneArguments) -> None:
-    """Search for the training parameters that are best on validation data, and save the best model.
+    """Search for the training parameters that are best on validation data, and save the mean of the best models.
 
     Parameters that you give are the same in all trials. Ctrl-C saves the best model so far; the same command continues
     the search. Needs Optuna: the extra "tune".
@@ -88,7 +90,8 @@ def tune(context: typer.Context, given: TuneArguments) -> None:
             min(1.0, record.seconds / (60.0 * given.minutes)), 1.0, details=[done, *([best] if best else [])]
         )
 
-    options: dict[str, Any] = {"minutes": given.minutes, "trials": given.trials, "journal": journal, "missing": missing}
+    options: dict[str, Any] = {"journal": journal, "missing": missing}
+    options |= {name: getattr(given, name) for name in ("minutes", "trials", "average")}
     try:
         with progress:
             found = tune(data, valid=valid, callbacks=(show, used), **options, **shared)
@@ -96,7 +99,9 @@ def tune(context: typer.Context, given: TuneArguments) -> None:
         _keep_interrupted(stopped, out, journal, used)
     save_model(found.model, out)
     _show(found)
-    show_facts([*_facts(found, out, journal, used), ("repeat", _command(context, chosen, found))], len(CONVENTIONS))
+    commands = map(shlex.join, _commands(context, chosen, found))
+    repeat = [("" if number else "repeat", command) for number, command in enumerate(commands)]
+    show_facts([*_facts(found, out, journal, used), *repeat], len(CONVENTIONS))
     used.show_test(found.model, metric_of(chosen))
 
 
@@ -115,44 +120,56 @@ def _keep_interrupted(stopped: KeyboardInterrupt, out: Path, journal: Path, used
 
 
 def _facts(found: Tuned, out: Path, journal: Path, used: TrainingData) -> list[tuple[str, str]]:
-    first = f", the first trial {found.trials[0].value:.4f}" if len(found.trials) > 1 else ""
+    n, best = len(found.chosen), found.chosen[0].value
+    mean = f", the mean of the models of {n} trials" if n > 1 else ""
+    others = f", the best trial {best:.4f}" if n > 1 else ""
+    others += f", the first trial {found.trials[0].value:.4f}" if len(found.trials) > 1 else ""
     return [
-        ("model", f"{out}, {found.model.size}"),
-        ("validation", f"{found.metric} {found.best_score:.4f}{first}{used.leakage('validation')}"),
+        ("model", f"{out}, {found.model.size}{mean}"),
+        ("validation", f"{found.metric} {found.best_score:.4f}{others}{used.leakage('validation')}"),
         ("trials", f"{len(found.trials)}, {sum(one.stopped for one in found.trials)} of them stopped early, "
                    f"{duration(sum(one.seconds for one in found.trials))}; {journal}"),
     ]  # fmt: skip
 
 
-def _command(context: typer.Context, chosen: Params, found: Tuned) -> str:
-    """The command that trains the same model: with the options of the search that `ranksieve train` has, too."""
-    own = {name: value for name, value in context.params.items() if is_flag(context, name)}
-    trees = {} if found.params.trees == chosen.trees else {"trees": found.params.trees}
-    values = {**own, **given_flags(context), **canonical(found.values), **trees}
-    words = {
-        one.name: option_words(one, values[one.name])
-        for one in context.command.get_params(context)
-        if one.param_type_name == "option" and one.name in values.keys() - SEARCH_OPTIONS
-    }
-    out = words.pop("out")
-    return shlex.join(["ranksieve", "train", str(own["data"]), *itertools.chain(*words.values()), *out])
+def _commands(context: typer.Context, chosen: Params, found: Tuned) -> Iterator[list[str]]:
+    """The commands that make the same model, with the options of the search that they have, too."""
+    out, n_trees = Path(context.params["out"]), sum(getattr(one.model, "n_trees", 0) for one in found.chosen)
+    given = {name: value for name, value in context.params.items() if is_flag(context, name)} | given_flags(context)
+    parts = [out.with_name(f"{out.stem}.{number}{out.suffix}") for number in range(1, len(found.chosen) + 1)]
+    for one, part in zip(found.chosen, parts if len(parts) > 1 else [out], strict=True):
+        own = {name: getattr(one.params, name) for name in ("trees", "size")}
+        changed = {name: value for name, value in own.items() if value != getattr(chosen, name)}
+        words = _options(context, {**given, **canonical(one.values), **changed}, without=SEARCH_OPTIONS)
+        yield ["ranksieve", "train", str(given["data"]), *words, "--out", str(part)]
+    if len(parts) > 1:
+        is_pruned = 0 < chosen.size < n_trees
+        mean = out.with_name(f"{out.stem}.mean{out.suffix}") if is_pruned else out
+        yield ["ranksieve", "combine", *map(str, parts), "--out", str(mean)]
+        if is_pruned:
+            shared = {"valid", "missing", "quiet", *COLUMN_PARAMETERS} & given.keys()
+            values = {name: given[name] for name in shared} | {"metric": chosen.metric, "seed": chosen.seed}
+            rate = str(1.0 - chosen.size / n_trees)
+            yield ["ranksieve", "prune", str(mean), "--rate", rate, *_options(context, values), "--out", str(out)]
+
+
+def _options(context: typer.Context, values: Mapping[str, Any], without: Collection[str] = ()) -> Iterator[str]:
+    """Options and their values as words of a command line, in the order of the command; `out` is left out."""
+    for one in context.command.get_params(context):
+        if one.param_type_name == "option" and one.name in values and one.name not in (*without, "out"):
+            yield from option_words(one, values[one.name])
 
 
 def _show(found: Tuned) -> None:
-    """A table of what was chosen, beside the first trial if there are others."""
-    known, first = table(), found.trials[0].values
-    compared = len(found.trials) > 1
-    rows = [
-        [
-            flag(name),
-            *([_text(first.get(name, ""))] if compared else []),
-            _text(value),
-            known[name.replace("-", "_")].help.partition(";")[0],
-        ]
-        for name, value in found.values.items()
-    ]
-    columns = ["first trial", "chosen"] if compared else ["value"]
-    show_table(["parameter", *columns, "what it is"], rows, numbers=columns)
+    """A table of the parameters of the trials that were chosen, and of the first trial if there are others."""
+    trials = {str(number): (one.values, one.value) for number, one in enumerate(found.chosen, start=1)}
+    if len(trials) == 1:
+        trials = {"chosen" if len(found.trials) > 1 else "value": trials["1"]}
+    if len(found.trials) > 1:
+        trials = {"first trial": (found.trials[0].values, found.trials[0].value), **trials}
+    rows = [[flag(name), *(_text(values.get(name, "")) for values, _ in trials.values())] for name in found.values]
+    rows.append([found.metric, *(f"{value:.4f}" for _, value in trials.values())])
+    show_table(["parameter", *trials], rows)
 
 
 def _text(value: Any) -> str:

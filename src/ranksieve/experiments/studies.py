@@ -72,8 +72,7 @@ def search(study: Study, out: Path, *, threads: int = 0, alone: bool = True) -> 
         return float(train_cell(cell, out, load_cell(cell, out), options).info["best_score"])
 
     trials.run(value, study.n_trials)
-    best = trials.best()
-    assert best is not None  # the first ones are not stopped
+    (best,) = trials.best(1)  # the first trials are not stopped
     facts = {
         "best": best.values,
         "value": best.value,

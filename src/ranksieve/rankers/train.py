@@ -17,7 +17,6 @@ from ranksieve.data.data_file import COLUMN_PARAMETERS, DataFile
 from ranksieve.data.features import Described
 from ranksieve.errors import ParameterError, UnusedParameterWarning, param
 from ranksieve.evaluation.metrics import parse_metric
-from ranksieve.forest.forest import Forest
 from ranksieve.kernels.numba_cache import report_first_compile
 from ranksieve.other_names import NEAREST
 from ranksieve.parameter_table import unknown_parameter, with_parameters
@@ -183,7 +182,7 @@ def run(job: TrainingJob) -> Any:
         else:
             job.check_forest_options()
             model = params.ranker_rule(job)
-        return _pruned(model, job) if 0 < params.size < getattr(model, "n_trees", 0) else model
+        return prune_to_size(model, job)
 
 
 def _check_size(job: TrainingJob) -> None:
@@ -197,9 +196,11 @@ def _check_size(job: TrainingJob) -> None:
         raise ParameterError(param("size"), " needs validation data to prune on; give ", param("valid"))
 
 
-def _pruned(model: Forest, job: TrainingJob) -> Forest:
-    """The forest with `params.size` trees; trees are judged on the first validation set."""
+def prune_to_size(model: Any, job: TrainingJob) -> Any:
+    """The model, a forest with more than `params.size` trees pruned to these on the first validation set."""
     params = job.params
+    if not 0 < params.size < getattr(model, "n_trees", 0):
+        return model
     valid = next(iter(named_sets(job.valid).values()))
     pruned = prune(
         model, valid=valid, rate=1.0 - params.size / model.n_trees, metric=params.metric, missing=job.missing,

@@ -129,10 +129,13 @@ class Trials:
             if _value_of(one) is not None
         ]
 
-    def best(self) -> Trial | None:
-        """The best trial that was not stopped."""
-        complete = [one for one in self.done() if not one.stopped]
-        return max(complete, key=lambda one: one.value, default=None)
+    def best(self, n: int) -> list[Trial]:
+        """The n best trials that were not stopped, best first; of trials with the same values the first."""
+        best: list[Trial] = []
+        for trial in sorted(self.done(), key=lambda one: -one.value):
+            if len(best) < n and not trial.stopped and all(one.values != trial.values for one in best):
+                best.append(trial)
+        return best
 
     def try_first(self, values: Mapping[str, Any]) -> None:
         """Values for the first trial, if there was none yet; those outside the space are left to the search."""

@@ -14,19 +14,24 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.boosting.callbacks import checked_mean
 from ranksieve.boosting.checkpoint import checksums
 from ranksieve.boosting.disk_training import store_of
-from ranksieve.boosting.initial_scores import TRAIN
+from ranksieve.boosting.initial_scores import TRAIN, ModelBase
 from ranksieve.boosting.job import TrainingJob, named_sets, report_data
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import InterruptedTraining, InterruptedTuning, ParameterError, param
+from ranksieve.errors import InterruptedTraining, InterruptedTuning, ParameterError, check_whole, param
+from ranksieve.evaluation.evaluate import list_scores
+from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.model import Model
+from ranksieve.forest.score_file import read_for_models
 from ranksieve.other_names import ALIASES
 from ranksieve.parameter_table import RESOURCES, canonical, flag, table
 from ranksieve.params import Params
-from ranksieve.rankers.train import run, training_job
+from ranksieve.rankers.combination import mean_model
+from ranksieve.rankers.train import prune_to_size, run, training_job
 from ranksieve.rankers.trials import SPACE, Report, Trial, Trials, check_space, used_space
 from ranksieve.text_formats import counted
 
@@ -42,15 +47,13 @@ class TuningRecord:
 
 
 @dataclass(frozen=True)
-class Tuned:
-    """What a search found: the model, its parameters, and all trials."""
+class ChosenTrial:
+    """A trial whose model is a part of the result."""
 
+    values: dict[str, Any]  # of the parameters that were searched, by name
+    value: float  # the metric on the validation lists
+    params: Params  # `trees` is smaller if the trial ended when the time was up
     model: Model
-    values: dict[str, Any]  # the best ones, by name
-    best_score: float  # on the validation lists
-    metric: str
-    trials: Sequence[Trial]
-    params: Params  # of the best model; `trees` is smaller if its trial ended when the time was up
 
     @property
     def flags(self) -> str:
@@ -60,8 +63,35 @@ class Tuned:
         changed = {name: value for name, value in given.items() if value != known[name].default}
         return " ".join(_flag(name, value) for name, value in changed.items())
 
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a search found: the model, which is the mean of the best trials' models, and all trials."""
+
+    model: Model
+    best_score: float  # of the model, on the validation lists
+    metric: str
+    chosen: Sequence[ChosenTrial]  # those that the model is the mean of, best first
+    trials: Sequence[Trial]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The best trial's values of the parameters that were searched."""
+        return self.chosen[0].values
+
+    @property
+    def params(self) -> Params:
+        """The parameters of the best trial."""
+        return self.chosen[0].params
+
+    @property
+    def flags(self) -> str:
+        """The best trial's parameters that differ from their defaults, as on the command line."""
+        return self.chosen[0].flags
+
     def __repr__(self) -> str:
-        return f"Tuned({self.metric} {self.best_score:.4f}, {counted(trial=len(self.trials))}, {self.flags})"
+        mean = f", the mean of {len(self.chosen)}" if len(self.chosen) > 1 else ""
+        return f"Tuned({self.metric} {self.best_score:.4f}, {counted(trial=len(self.trials))}{mean}, {self.flags})"
 
 
 def _flag(name: str, value: Any) -> str:
@@ -76,6 +106,7 @@ def tune(
     valid: Any,
     minutes: float = 10.0,
     trials: int = 1000,
+    average: int = 5,
     space: Mapping[str, Any] | None = None,
     journal: str | os.PathLike[str] | None = None,
     **params: Any,
@@ -83,10 +114,11 @@ def tune(
     """Search for the training parameters that are best on validation lists, with Optuna (extra `tune`).
 
     The first trial has the default parameters. A trial that is worse than the median of the others after as many trees
-    is stopped. When the time is up, the last trial counts with the trees it has.
+    is stopped. When the time is up, the last trial counts with the trees it has. The result is the mean of the models
+    of the best trials: the best of many trials fits the validation lists, and their mean is better on other lists.
 
-    Ctrl-C raises `InterruptedTuning`, whose `found` is the result of the finished trials; `KeyboardInterrupt` if there
-    is none, or if an earlier search has found the best one.
+    Ctrl-C raises `InterruptedTuning`, whose `found` is the result of this search's finished trials; `KeyboardInterrupt`
+    if none of them is among the best.
 
     Parameters
     ----------
@@ -94,6 +126,8 @@ def tune(
         The training lists, and those that parameters are chosen on. The first of several validation sets decides.
     minutes, trials : numbers
         When the search ends, whichever comes first.
+    average : int
+        Number of best trials whose models are averaged; 1: the best trial alone.
     space : mapping, optional
         Parameters to search by name: a list of values, or bounds as in `{"low": 8, "high": 128, "log": True}`. The
         default has leaves, learning rate, smallest leaf, L2, feature fraction and share of negatives.
@@ -111,11 +145,12 @@ def tune(
     >>> import ranksieve as rs
     >>> train, valid = rs.synth.cubic(20), rs.synth.cubic(10, start=20)
     >>> found = rs.tune(train, valid=valid, trials=2, space={"leaves": [4, 8]}, algo="lambdamart", trees=5)
-    >>> len(found.trials), sorted(found.values), found.model.n_trees <= 5
+    >>> len(found.trials), sorted(found.values), found.model.n_trees <= 10
     (2, ['leaves'], True)
     """
     if not minutes > 0:
         raise ParameterError(param("minutes"), f" is {minutes}; expected a number above 0")
+    check_whole("average", average)
     if valid is None:
         raise ParameterError(param("valid"), " is missing; parameters are chosen on validation lists")
     job = training_job(data, params, valid=valid, arguments=("trials",))
@@ -126,15 +161,15 @@ def tune(
     wanted = used_space(wanted, job.params)
     if not wanted:
         raise ParameterError("there is nothing to search: all parameters of the space are given or not used")
-    return _Search(job, wanted, minutes * 60.0).run(trials, None if journal is None else Path(journal))
+    return _Search(job, wanted, minutes * 60.0, average).run(trials, None if journal is None else Path(journal))
 
 
 class _Search:
-    """The data, read once, and the best model so far."""
+    """The data, read once, and the models of the best trials so far."""
 
-    def __init__(self, job: TrainingJob, space: dict[str, Any], seconds: float) -> None:
+    def __init__(self, job: TrainingJob, space: dict[str, Any], seconds: float, average: int) -> None:
         self._base, self._space, self._callbacks = job.params, space, job.callbacks
-        self._begin, self._seconds = time.monotonic(), seconds
+        self._begin, self._seconds, self._average = time.monotonic(), seconds, average
         data, valid = job.data, next(iter(named_sets(job.valid).values()))
         if job.params.algorithm.is_forest:
             store = store_of(job.params)
@@ -143,48 +178,71 @@ class _Search:
             valid = bin_like(valid, data, missing=job.missing, store=store)
             report_data(job.callbacks, "valid", valid)
         self._job = replace(job, data=data, valid=valid)
-        self._best: tuple[float, dict[str, Any], Model] | None = None
+        self._best: list[ChosenTrial] = []  # of this search, best first
         self._n_done, self._cut = 0, False
-        self._cut_model: Model | None = None  # of the trial that the end of the time has cut short
 
     def run(self, n_trials: int, journal: Path | None) -> Tuned:
         trials = Trials(self._name(), self._space, journal)
         defaults = {name: self._base.as_dict().get(key) for name in self._space for key in canonical({name: 0})}
         trials.try_first({name: value for name, value in defaults.items() if value is not None})
-        self._n_done, known = len(trials.done()), trials.best()
-        self._known = None if known is None else known.value
+        self._n_done = len(trials.done())
+        self._known = max((one.value for one in trials.best(1)), default=None)
         try:
             trials.run(self._try, n_trials, seconds=self._seconds - (time.monotonic() - self._begin))
         except KeyboardInterrupt:
-            best = trials.best()
-            if best is None or (model := self._model_of(best)) is None:
+            known = [one for trial in trials.best(self._average) if (one := self._model_of(trial.values))]
+            if not known:
                 raise KeyboardInterrupt from None
-            raise InterruptedTuning(self._found(trials, best, model)) from None
-        best = trials.best()
-        assert best is not None  # the first trials are not stopped
-        return self._found(trials, best, self._model_of(best) or run(self._trial(best.values, ())))
+            raise InterruptedTuning(self._found(trials, known)) from None
+        return self._found(
+            trials, [self._model_of(one.values) or self._again(one) for one in trials.best(self._average)]
+        )
 
-    def _model_of(self, best: Trial) -> Model | None:
-        """The model of the best trial; None if an earlier search has found it."""
-        return None if self._best is None or self._best[0] < best.value else self._best[2]
+    def _model_of(self, values: Mapping[str, Any]) -> ChosenTrial | None:
+        """The trial of some values, with its model; None if an earlier search has run it."""
+        return next((one for one in self._best if one.values == values), None)
 
-    def _found(self, trials: Trials, best: Trial, model: Model) -> Tuned:
-        params = self._base.replace(**canonical(best.values))
-        if self._cut_model is not None and model is self._cut_model and params.algorithm.is_forest:
-            # as many trees give the same model again
-            params = params.replace(trees=max(1, len(model.info["seconds"]) // params.bag))
-        return Tuned(model, dict(best.values), best.value, self._base.metric, trials.done(), params)
+    def _again(self, trial: Trial) -> ChosenTrial:
+        """The trial of an earlier search, trained again."""
+        job = self._trial(trial.values, ())
+        return ChosenTrial(dict(trial.values), trial.value, job.params, run(job))
+
+    def _found(self, trials: Trials, chosen: Sequence[ChosenTrial]) -> Tuned:
+        model, score = chosen[0].model, chosen[0].value
+        if len(chosen) == 1:
+            chosen = [replace(chosen[0], params=chosen[0].params.replace(size=self._base.size))]
+        else:
+            mean = mean_model([one.model for one in chosen])
+            score = self._measured(mean)
+            model = replace(
+                mean, info={**mean.info, "best_score": score, "trials": [one.params.as_dict() for one in chosen]}
+            )
+        pruned = prune_to_size(model, replace(self._job, params=self._base))
+        if pruned is not model:
+            score = pruned.info["best_score"]
+        return Tuned(pruned, score, self._base.metric, chosen, trials.done())
+
+    def _measured(self, model: Any) -> float:
+        """The metric of a model on the validation lists."""
+        valid, metric = self._job.valid, metric_of(self._base)
+        if isinstance(valid, Binned):
+            scores = ModelBase(model, "mean").scores("valid", valid, valid)
+        else:
+            valid = read_for_models(valid, [model])
+            scores = list_scores("mean", model, valid, valid.lists)
+        return checked_mean(metric, valid.lists, scores, "valid")
 
     def _name(self) -> str:
         """A name that changes with anything the trials depend on."""
-        params = {name: value for name, value in self._base.as_dict().items() if name not in RESOURCES}
+        others = (*RESOURCES, "size")  # the result is pruned, not each trial
+        params = {name: value for name, value in self._base.as_dict().items() if name not in others}
         facts: dict[str, Any] = {"params": params, "space": self._space}
         for name, data in (("train", self._job.data), ("valid", self._job.valid)):
             facts[name] = _identity(data)
         return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
     def _trial(self, values: Mapping[str, Any], callbacks: Sequence[Callable[[Any], None]]) -> TrainingJob:
-        params = self._base.replace(**canonical(values)).load_files()
+        params = self._base.replace(**canonical(values), size=0).load_files()
         # The warning is about validation lists that are sorted by label. All trials have the same lists, so the first
         # trial, which has the default parameters, is checked for all of them.
         return replace(self._job, params=params, callbacks=callbacks, warns_of_ties=self._n_done == 0)
@@ -197,22 +255,26 @@ class _Search:
                 raise KeyboardInterrupt  # training returns the model of its best tree so far
             report(record)
 
+        job = self._trial(values, (follow,))
+        params = job.params
         try:
-            model = run(self._trial(values, (follow,)))
+            model = run(job)
         except InterruptedTraining as stopped:
             if not self._cut:
                 raise
-            model = self._cut_model = stopped.model
-        value = float(model.info["best_score"])
+            model = stopped.model
+            if params.algorithm.is_forest:  # as many trees give the same model again
+                params = params.replace(trees=max(1, len(model.info["seconds"]) // params.bag))
+        found = ChosenTrial(values, float(model.info["best_score"]), params, model)
         self._n_done += 1
-        if self._best is None or value > self._best[0]:
-            self._best = value, values, model
+        if self._model_of(values) is None:
+            self._best = sorted([*self._best, found], key=lambda one: -one.value)[: self._average]
         self._tell(0)
-        return value
+        return found.value
 
     def _tell(self, step: int) -> None:
-        found = [one for one in (self._known, self._best and self._best[0]) if one is not None]
-        best = max(found, default=None)
+        found = [self._known, *(one.value for one in self._best)]
+        best = max((value for value in found if value is not None), default=None)
         for callback in self._callbacks:
             callback(TuningRecord(time.monotonic() - self._begin, self._n_done, best, step))
 
