@@ -38,7 +38,7 @@ def test_the_model_is_the_mean_of_the_best_trials(given, tmp_path, monkeypatch):
     rs.io.write_parquet(TRAIN, "train.parquet")
     found = rs.tune(given, valid=VALID, trials=6, average=3, **SMALL)
     values = sorted((one.value for one in found.trials if not one.stopped), reverse=True)
-    assert [one.value for one in found.chosen] == values[:3]
+    assert [one.value for one in found.chosen] == values[:3] and values[2] > found.trials[0].value
     models = [rs.train(TRAIN, valid=VALID, verbose=False, trees=6, **one.values) for one in found.chosen]
     wanted = np.mean([model.predict(VALID) for model in models], axis=0)
     np.testing.assert_allclose(found.model.predict(VALID), wanted, rtol=1e-12)
@@ -52,6 +52,12 @@ def test_trials_of_the_same_values_count_once_and_stopped_ones_do_not():
     assert len(found.trials) == 8 and len(found.chosen) == 2
     stopped = [one for one in found.trials if one.stopped]
     assert all(one.value in {trial.value for trial in found.trials if trial not in stopped} for one in found.chosen)
+
+
+def test_trials_that_are_worse_than_the_first_are_not_averaged():
+    found = rs.tune(TRAIN, valid=VALID, trials=6, trees=6, space={"learning-rate": [0.05, 0.0001, 0.001]})
+    assert {one.values["learning-rate"] for one in found.trials} == {0.05, 0.0001, 0.001}
+    assert [one.values for one in found.chosen] == [{"learning-rate": 0.05}]
 
 
 @pytest.mark.filterwarnings("ignore:.*after pruning and.*with the first 5 trees")

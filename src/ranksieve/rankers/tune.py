@@ -127,7 +127,8 @@ def tune(
     minutes, trials : numbers
         When the search ends, whichever comes first.
     average : int
-        Number of best trials whose models are averaged; 1: the best trial alone.
+        Number of best trials whose models are averaged, without those that are worse than the first; 1: the best trial
+        alone.
     space : mapping, optional
         Parameters to search by name: a list of values, or bounds as in `{"low": 8, "high": 128, "log": True}`. The
         default has leaves, learning rate, smallest leaf, L2, feature fraction and share of negatives.
@@ -190,13 +191,16 @@ class _Search:
         try:
             trials.run(self._try, n_trials, seconds=self._seconds - (time.monotonic() - self._begin))
         except KeyboardInterrupt:
-            known = [one for trial in trials.best(self._average) if (one := self._model_of(trial.values))]
+            known = [one for trial in self._averaged(trials) if (one := self._model_of(trial.values))]
             if not known:
                 raise KeyboardInterrupt from None
             raise InterruptedTuning(self._found(trials, known)) from None
-        return self._found(
-            trials, [self._model_of(one.values) or self._again(one) for one in trials.best(self._average)]
-        )
+        return self._found(trials, [self._model_of(one.values) or self._again(one) for one in self._averaged(trials)])
+
+    def _averaged(self, trials: Trials) -> list[Trial]:
+        """The best trials; where there are few, none is worse than the first, which has the defaults."""
+        first = trials.done()[:1]
+        return [one for one in trials.best(self._average) if all(one.value >= other.value for other in first)]
 
     def _model_of(self, values: Mapping[str, Any]) -> ChosenTrial | None:
         """The trial of some values, with its model; None if an earlier search has run it."""
