@@ -14,10 +14,11 @@ from ranksieve.data.blocks import give_back_memory
 from ranksieve.data.lists import starts_of
 from ranksieve.data.negatives import marks_of
 from ranksieve.dtypes import GRADE, ROW, SCORE
-from ranksieve.kernels.compile_trees import Compiled, compile_binned
+from ranksieve.forest.compile_trees import compile_binned
+from ranksieve.kernels.compile_trees import Compiled
 from ranksieve.kernels.lazy_scores import EligibleRows, best_per_query, copy_scores, fill_heads
 from ranksieve.kernels.leaf_values import add_next_leaf_values
-from ranksieve.kernels.scoring import add_trees_binned
+from ranksieve.kernels.scoring import NO_DOCS, add_trees_binned
 from ranksieve.kernels.traverse_binned import Descent, RowBins, pack_tree, score_rows
 
 # All documents are scored together once this share of them, counted per tree, has been scored singly since the last
@@ -164,7 +165,7 @@ class Scores:
     def all(self) -> np.ndarray:
         """The scores of every document."""
         if self._n_scored < self._n_trees:
-            add_trees_binned(self._bins.bins, self._compiled(self._n_scored), self._all_scores)
+            add_trees_binned(self._bins.bins, self._compiled(self._n_scored), 0, NO_DOCS, self._all_scores)
             self._n_scored, self._n_walked = self._n_trees, 0
         return self._all_scores
 

@@ -4,7 +4,7 @@ A column is one feature with up to 254 of its thresholds. They are kept as a hea
 the two halves, …), 16 to a register, so that a level of the search is one look-up within registers for 16 documents.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,15 +49,6 @@ class ByteColumns(NamedTuple):
     heap_starts: np.ndarray  # int64, n_columns
     levels: np.ndarray  # int64 per column: 4 to 8
     categories: Categories
-
-
-def heaps_of(thresholds: Any, starts: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The heaps of columns of ascending thresholds: their values, where each begins, and its levels."""
-    levels = np.maximum(4, np.ceil(np.log2(np.diff(starts) + 1))).astype(np.int64)
-    heap_starts = np.concatenate([[0], np.cumsum(1 << levels)]).astype(np.int64)
-    heaps = np.zeros(heap_starts[-1], np.float32)
-    make_heaps(thresholds, starts, levels, heap_starts, heaps)
-    return heaps, heap_starts[:-1].copy(), levels
 
 
 @njit(cache=True, nogil=True)

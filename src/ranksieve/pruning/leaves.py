@@ -13,10 +13,10 @@ from ranksieve.data.blocks import ListBuilder, Source, check_narrow
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import Described, check_feature_names
 from ranksieve.data.lists import Lists
+from ranksieve.forest.compile_trees import compile_binned
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import encoded
 from ranksieve.forest.score_file import fitted, open_for
-from ranksieve.kernels.compile_trees import compile_binned
 from ranksieve.kernels.leaf_numbers import leaves_of_binned
 
 
