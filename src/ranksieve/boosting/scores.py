@@ -62,7 +62,7 @@ class Choice:
         return new
 
 
-class Wanted(NamedTuple):
+class ChoiceRequest(NamedTuple):
     """Which documents to choose: arguments of `best_per_query`."""
 
     candidates: EligibleRows
@@ -169,7 +169,7 @@ class Scores:
             self._n_scored, self._n_walked = self._n_trees, 0
         return self._all_scores
 
-    def last_of_all(self) -> tuple[int, np.ndarray]:
+    def last_scored(self) -> tuple[int, np.ndarray]:
         """The number of trees under which all documents were last scored together, and these scores."""
         return self._n_scored, self._all_scores
 
@@ -209,21 +209,21 @@ class Scores:
         marks = (NO_MARKS if labels is None else marks_of(labels)).view()
         marks.flags.writeable = False  # kernels are compiled once for the user's labels and for copies
         lists = (self._offsets, thresholds, lows, highs, new.starts)
-        self._update(new, Wanted(EligibleRows(NO_ROWS, marks), lists, lowest))
+        self._update(new, ChoiceRequest(EligibleRows(NO_ROWS, marks), lists, lowest))
         return new
 
-    def _update(self, choice: Choice, wanted: Wanted) -> None:
+    def _update(self, choice: Choice, request: ChoiceRequest) -> None:
         """Make the last choice the new one."""
         if self._n_walked > WALKED_SHARE * len(self._all_scores):
             self.all()
-        self._n_walked += self._improve(choice, wanted, all_waiting(len(choice.sizes)))
+        self._n_walked += self._improve(choice, request, all_waiting(len(choice.sizes)))
 
-    def _improve(self, choice: Choice, wanted: Wanted, waiting: tuple[np.ndarray, np.ndarray]) -> int:
+    def _improve(self, choice: Choice, request: ChoiceRequest, waiting: tuple[np.ndarray, np.ndarray]) -> int:
         """Make the last choice of queries that wait the new one, as far as rows are in memory; see `best_per_query`."""
         self._copy_all()
         return best_per_query(
-            self._bins, self._descent(), self._n_trees, self._bounds(wanted.lowest), wanted.candidates, wanted.lists,
-            choice.places, choice.sizes, self._values, self._done, self._heads_of(wanted.lowest), waiting,
+            self._bins, self._descent(), self._n_trees, self._bounds(request.lowest), request.candidates, request.lists,
+            choice.places, choice.sizes, self._values, self._done, self._heads_of(request.lowest), waiting,
         )  # fmt: skip
 
     def _heads_of(self, lowest: bool) -> np.ndarray:

@@ -245,10 +245,10 @@ def _describe_columns(roles: ColumnRoles) -> None:
 
 
 def _describe_data(source: Source) -> None:
-    from ranksieve.data.blocks import ListBuilder
+    from ranksieve.data.blocks import ListsBuilder
     from ranksieve.data.lists import list_facts
 
-    growing = ListBuilder(source.path)
+    growing = ListsBuilder(source.path)
     zeros = missing = values = 0
     codes: dict[int, Counter[float]] = {}  # how often each category of a feature occurs
     for block in source.blocks():

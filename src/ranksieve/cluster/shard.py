@@ -15,10 +15,10 @@ import numpy as np
 from ranksieve.boosting.bagging import bagged, training_scores
 from ranksieve.boosting.callbacks import ValidationSet
 from ranksieve.boosting.disk_scores import new_scores
+from ranksieve.boosting.external_grower import HistogramRequest, LeafSplit, RootHistogram
 from ranksieve.boosting.fixed_point import Extent, Scales, Sums
 from ranksieve.boosting.initial_scores import TRAIN, Base
 from ranksieve.boosting.query_labels import QueryLabels
-from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram
 from ranksieve.boosting.train_forest import first_selection
 from ranksieve.boosting.training_rows import TrainingLists, TreeTarget
 from ranksieve.boosting.tree import Tree

@@ -24,7 +24,7 @@ from ranksieve.kernels.set_tests import take_classes
 from ranksieve.kernels.transpose import transpose_tile
 
 CHUNK = 128  # documents whose raw values are held as columns: 16 features of them are 8 KB
-ZERO = np.float64(np.float32(1e-35))  # LightGBM: nothing larger counts as zero
+ZERO_THRESHOLD = np.float64(np.float32(1e-35))  # as in LightGBM: no larger value counts as zero
 
 
 class Categories(NamedTuple):
@@ -122,7 +122,7 @@ def correct_ranks(X, start, positions, n_docs, thresholds, first, last, zero_mis
     for i in range(n_docs):
         number = first + ranks[place + i]
         if number < last and thresholds[number] < X[start + positions[i]]:
-            if zero_missing and abs(X[start + positions[i]]) <= ZERO:
+            if zero_missing and abs(X[start + positions[i]]) <= ZERO_THRESHOLD:
                 continue
             while number < last and thresholds[number] < X[start + positions[i]]:
                 number += 1
@@ -143,7 +143,7 @@ def rank_chunk(X, column_step, n_features, positions, n_docs, columns, exact, va
         if zero_missing[c]:
             for i in range(n_docs):
                 x = values[column + i]
-                values[spare + i] = np.float32(np.nan) if abs(x) <= ZERO else x
+                values[spare + i] = np.float32(np.nan) if abs(x) <= ZERO_THRESHOLD else x
             column = spare
         rank_column(values, column, n_docs, heaps, heap_starts[c], levels[c], out, place)
         if not exact:
