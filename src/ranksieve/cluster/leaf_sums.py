@@ -159,11 +159,6 @@ class _FileSums(DiskGrower):
         return [leaf for leaf, whole in enumerate(part_of) if whole in taken]
 
 
-def leaf_sums_of(data: Binned, params: Params, threads: int) -> LeafSums | DiskLeafSums:
-    """`LeafSums` for bins in memory, `DiskLeafSums` for bins in a file."""
-    return (LeafSums if data.disk is None else DiskLeafSums)(data, params, threads)
-
-
 class DiskLeafSums:
     """`LeafSums` for bins in a file: of a selection in memory, or of rows in the file."""
 

@@ -185,7 +185,7 @@ class TableSource(Source):
         if bad.any():
             row = int(np.argmax(bad))
             raise DataError(
-                f"{self._row_name(done + row)}: column {name!r} is {values[row]}; expected finite numbers from 0 upwards"
+                f"{self._row_name(done + row)}: column {name!r} is {values[row]}; expected a finite number from 0"
             )
         return values
 

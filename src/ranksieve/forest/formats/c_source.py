@@ -12,7 +12,7 @@ import textwrap
 import numpy as np
 
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.category_sets import BITS, words_of_codes
+from ranksieve.forest.formats.nodes import BITS, words_of_codes
 from ranksieve.forest.formats.writing import DEFAULT, Options
 from ranksieve.forest.structure import checked_values, children_of
 from ranksieve.kernels.quantize import ZERO_THRESHOLD

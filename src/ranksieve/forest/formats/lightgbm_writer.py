@@ -14,7 +14,7 @@ import numpy as np
 
 from ranksieve.errors import ModelError, param
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.category_sets import words_of_codes
+from ranksieve.forest.formats.nodes import words_of_codes
 from ranksieve.forest.structure import checked_values, children_of, levels, of_children
 
 FORMAT = 1  # of our own section; a reader refuses newer ones
