@@ -187,7 +187,7 @@ def _warn_of_positives_beyond(lists: Lists, kept: np.ndarray, k: int) -> None:
         warnings.warn(
             RanksieveWarning(
                 f"{n_beyond:,} of {n_positives:,} positives ({n_beyond / n_positives:.0%}) are ranked beyond {k} and "
-                "kept without the negatives around them, so that the model learns to prefer low first-stage scores; "
+                "kept without the negatives around them, so the model learns to prefer low first-stage scores; "
                 "consider ",
                 param("positives", "drop"),
                 ", or a larger ",

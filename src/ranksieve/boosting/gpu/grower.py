@@ -96,7 +96,7 @@ class GpuGrower(Grower):
             nodes.sums, new_state(self._most_leaves()),
         )  # fmt: skip
         if not len(leaves):
-            raise DeviceError("a node that the tree splits was not searched on the GPU: a bug, please report it")
+            raise DeviceError("a node that the tree splits was not searched on the GPU; please report this bug")
         splits[:, 0] = self._places[splits[:, 0]]
         sums = nodes.sums[leaves].T.copy()
         return GrownTree(splits, gains, nodes.bounds[leaves, :2], sums[0], limits), sums

@@ -118,7 +118,7 @@ def check_sets(forest: Forest, reason: str) -> None:
         name = forest.feature_names[forest.feature[np.argmax(left)]]
         raise ModelError(
             f"a split by the categories of {name!r} sends missing values left, and {reason}; give ",
-            param("missing", "never"), " if there are none",
+            param("missing", "never"), " if no value is missing",
         )  # fmt: skip
 
 

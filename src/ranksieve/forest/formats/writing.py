@@ -53,7 +53,7 @@ def check_missing(forest: Forest, consumer: str, nan_left: np.ndarray | None, op
             param("missing", "zero"),
             " if missing values count as 0, ",
             param("missing", "never"),
-            " if there are none",
+            " if no value is missing",
         )
 
 
