@@ -25,7 +25,7 @@ from bugs import PROJECTS
 from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
-from ranksieve.experiments.shipped import find_spec
+from ranksieve.experiments.spec import find_spec
 from ranksieve.report.result_tables import mutual_tests
 from ranksieve.report.write import write_report
 from results import save

@@ -28,7 +28,7 @@ import pandas as pd
 
 import ranksieve as rs
 from defaults import MOVIES
-from ranksieve.data.splits import fold_queries
+from ranksieve.data.sampling import fold_queries
 from ranksieve.evaluation.significance import randomization_test
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.forest.matrix import encoded

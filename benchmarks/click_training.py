@@ -26,7 +26,7 @@ from quality import folds
 from ranksieve.clicks import posterior
 from ranksieve.clicks.simulation import document_ids
 from ranksieve.clicks.training import ALL, BALANCE, BY_PAGE, BY_QUERY, FORESTS, PAGE_SHARE, STOPPED
-from ranksieve.data.splits import fold_queries
+from ranksieve.data.sampling import fold_queries
 from ranksieve.files import atomic_path
 
 COLLECTIONS = ("MQ2008", "OHSUMED", "movies", "generated")

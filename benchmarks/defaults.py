@@ -22,7 +22,7 @@ from bug_lists import feature_files, shortened
 from cells import Cell, Outcome, Setting, compared
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.read import read_source
-from ranksieve.data.splits import fold_queries
+from ranksieve.data.sampling import fold_queries
 from results import FOLDER, save
 from retrieval_quality import FIELDS, NUMBERS, read_collection
 from split_gain import Fold, learn, letor_folds

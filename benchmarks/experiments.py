@@ -27,7 +27,7 @@ from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
-from ranksieve.experiments.shipped import find_spec, shipped_specs
+from ranksieve.experiments.spec import find_spec, shipped_specs
 from ranksieve.report.result_tables import ReportTable
 from ranksieve.report.write import tables, write_report
 

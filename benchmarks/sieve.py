@@ -24,7 +24,7 @@ from bug_lists import Fold, feature_files, shortened
 from cells import Cell, Outcome, compared
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.read import read_source
-from ranksieve.data.splits import fold_queries
+from ranksieve.data.sampling import fold_queries
 from results import save
 from sieve_sides import COMMON, EXPLORED, LEARNER_OF, LEARNERS, TRIED
 

@@ -26,7 +26,7 @@ from ranksieve.boosting.training_rows import Selection, View
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.negatives import Negatives
 from ranksieve.data.read import read_source
-from ranksieve.data.splits import fold_queries
+from ranksieve.data.sampling import fold_queries
 from ranksieve.files import atomic_path
 from results import save
 from sieve_sides import COMMON, EVERY_RANK, EXPLORED, SLOW

@@ -26,7 +26,7 @@ from quality import folds
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.read import read_source
-from ranksieve.data.splits import fold_queries
+from ranksieve.data.sampling import fold_queries
 from results import save
 
 COMMON: Setting = {"trees": 500, "early_stopping": 50, "leaves": 64, "learning_rate": 0.05, "seed": 0, "threads": 1}

@@ -21,7 +21,7 @@ from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
-from ranksieve.experiments.shipped import find_spec
+from ranksieve.experiments.spec import find_spec
 from results import save
 from training import LIGHTGBM
 

@@ -23,7 +23,7 @@ import numpy as np
 
 import ranksieve as rs
 from defaults import MOVIES
-from ranksieve.data.splits import fold_queries
+from ranksieve.data.sampling import fold_queries
 from ranksieve.evaluation.significance import randomization_test
 from ranksieve.retrieval.fusion import fuse
 from ranksieve.retrieval.runs import Run

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from ranksieve.forest.compile_trees import compile_binned
 from ranksieve.forest.forest import Forest
-from ranksieve.kernels.compile_trees import compile_binned
 
 ZERO = float(np.float32(1e-35))  # LightGBM's zero: what is not larger
 

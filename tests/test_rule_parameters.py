@@ -469,7 +469,7 @@ def test_how_often_to_select_is_used_with_every_rule_without_such_a_field():
 
 
 def test_a_class_that_is_no_dataclass_is_refused():
-    message = r"selection '\w+' is the class Plain, which is no dataclass; expected .*; decorate the class"
+    message = r"selection '\w+' is the class Plain, which is not a dataclass; expected .*; decorate the class"
     for use in (partial(rs.params.register_selection, "plain"), lambda rule: Params(selection=rule)):
         with pytest.raises(ParameterError, match=message):
             use(Plain)

@@ -398,7 +398,7 @@ class Registry(Mapping[str, Any]):
                 ) from None
         if isinstance(rule, type) and not dataclasses.is_dataclass(rule):
             raise ParameterError(
-                f"{title} is the class {rule.__qualname__}, which is no dataclass; expected {self._expected_rule}; "
+                f"{title} is the class {rule.__qualname__}, which is not a dataclass; expected {self._expected_rule}; "
                 "decorate the class with @dataclass(frozen=True)"
             )
         for name, one in parameters_of(rule if isinstance(rule, type) else type(rule)).items():

@@ -175,7 +175,7 @@ def test_a_resumed_run_gives_the_same_model(data, tmp_path):
 @pytest.mark.parametrize("algo", ["lambdamart", "selgb"])
 def test_bins_in_a_file_give_the_same_model(data, algo, small_memory):
     store = BinStore("5K", keep=False)
-    store.room = lambda file: 150
+    store.rows_in_memory = lambda file: 150
     binned = bin_data(data, store=store)
     assert binned.disk is not None
     params = {"algo": algo, "trees": 7, "leaves": 6, "verbose": False, **SMALL}

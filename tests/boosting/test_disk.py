@@ -20,7 +20,7 @@ import ranksieve as rs
 from ranksieve.boosting.disk_grower import DiskGrower
 from ranksieve.boosting.disk_scores import DiskScores
 from ranksieve.boosting.disk_training import passes_per_tree, store_of
-from ranksieve.boosting.scores import NO_MARKS, NO_ROWS, Choice, Scores, Wanted, all_waiting
+from ranksieve.boosting.scores import NO_MARKS, NO_ROWS, Choice, ChoiceRequest, Scores, all_waiting
 from ranksieve.boosting.selections.top import TopNegatives
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.bin_store import BinStore
@@ -43,7 +43,7 @@ MANY, FEW = 150, 40  # rows in memory, of the 500 below: those of a selection, a
 def in_file(data, room: int, memory: str = "5K") -> Binned:
     """Bins in a file with so many rows in memory."""
     store = BinStore(memory, keep=False)
-    store.room = lambda file: room
+    store.rows_in_memory = lambda file: room
     return bin_data(data, max_bins=32, store=store)
 
 
@@ -103,7 +103,7 @@ def test_functions_of_the_user_see_the_same_labels(small_memory, data, factor):
 def test_validation_bins_can_be_in_a_file(small_memory, data):
     binned, valid = in_file(data, MANY), small_dataset(9, seed=4)
     store = BinStore("5K", keep=False)
-    store.room = lambda file: FEW
+    store.rows_in_memory = lambda file: FEW
     valid_bins = bin_data(valid, binning=binned.binning, store=store)
     assert valid_bins.disk is not None
     same(rs.train(binned, valid=valid_bins, negatives=0.1, **MORE), rs.train(data, valid=valid, negatives=0.1, **MORE))
@@ -236,7 +236,7 @@ def test_only_rows_that_may_be_chosen_are_requested(small_memory, data):
     exact.add(trees[4]), scores.add(trees[4])
     choice, bound = Choice(last.copy(), starts_of(counts), counts.copy()), before + trees[4].leaf_values.max()
     lists = offsets, np.full(data.n_queries, np.inf), counts, counts, choice.starts
-    scores._improve(choice, Wanted(EligibleRows(NO_ROWS, NO_MARKS), lists, False), all_waiting(data.n_queries))
+    scores._improve(choice, ChoiceRequest(EligibleRows(NO_ROWS, NO_MARKS), lists, False), all_waiting(data.n_queries))
     requested = scores._rows.slots == REQUESTED
     assert requested.any() and not (requested & in_memory).any()
     for q, count in enumerate(counts):
@@ -354,9 +354,9 @@ def test_priority_is_the_distance_to_the_lowest_selected_score(small_memory, dat
     floors[::3] = np.inf
     more = np.full(n, np.inf), counts, counts, starts_of(counts)
     offsets = np.searchsorted(rows, data.lists.offsets)
-    by_rows = scores._priority(Wanted(EligibleRows(rows, NO_MARKS), (offsets, *more), False), floors)
+    by_rows = scores._priority(ChoiceRequest(EligibleRows(rows, NO_MARKS), (offsets, *more), False), floors)
     marks = (data.labels > 0).view(np.uint8)
-    by_marks = scores._priority(Wanted(EligibleRows(NO_ROWS, marks), (data.lists.offsets, *more), False), floors)
+    by_marks = scores._priority(ChoiceRequest(EligibleRows(NO_ROWS, marks), (data.lists.offsets, *more), False), floors)
     for first, last in ((0, data.n_docs), (0, 5), (13, 200), (199, data.n_docs), (7, 8)):
         expected = np.full(data.n_docs, -np.inf)
         for q, (start, stop) in enumerate(zip(data.lists.offsets[:-1], data.lists.offsets[1:], strict=True)):

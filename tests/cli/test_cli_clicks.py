@@ -210,7 +210,7 @@ def test_estimate_refuses_a_ranking_of_other_queries(folder, run, tmp_path):
     )
     first = rs.clicks.read(folder / "log.jsonl").query_ids[0]
     shown = " ".join(outcome.output.split())
-    assert outcome.code != 0 and f"its queries are other, …, those of the log {first}, " in shown
+    assert outcome.code != 0 and f"its queries are other, …, the log's are {first}, " in shown
 
 
 def test_estimate_shows_values_on_one_scale_together(folder, run, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ranksieve.cli.app import app
-from ranksieve.experiments.shipped import shipped_specs
+from ranksieve.experiments.spec import shipped_specs
 
 SPEC = """
 [data.web]

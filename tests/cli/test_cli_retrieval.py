@@ -226,7 +226,7 @@ def test_from_features_to_a_reranked_run(corpus, index, run, tmp_path):
     refused = run("evaluate", model, data, "--missing-queries", "skip")
     assert refused.code == 2 and "--missing-queries is for --run" in refused.output
     refused = run("rerank", index, queries, model, "--out", second)
-    assert refused.code == 2 and f"{model}: is a model, and {queries} is none; they are exchanged" in refused.output
+    assert refused.code == 2 and f"{model}: is a model, and {queries} is not; give the index" in refused.output
     described = run("describe", queries).output
     assert "queries          4, not data to train on" in described
     assert "ranksieve retrieve, features and rerank" in described

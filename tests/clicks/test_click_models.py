@@ -136,7 +136,7 @@ def test_swaps_give_propensities_though_documents_never_change_places():
 def test_places_that_nothing_connects_are_reported():
     pages = [{"query": 1, "documents": docs, "clicks": [n % 2]} for n in range(40) for docs in ("abc", "bac")]
     log = rs.clicks.read([page | {"documents": list(page["documents"])} for page in pages])
-    with pytest.warns(RanksieveWarning, match="connect rank 3"):
+    with pytest.warns(RanksieveWarning, match="rank 3 shares no documents"):
         found = rs.clicks.propensities(log)
     assert found.values[2] == found.values[1]
     fixed = rs.clicks.read([{"query": 1, "documents": ["a", "b"], "clicks": [0]}] * 3)

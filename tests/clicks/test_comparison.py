@@ -140,7 +140,7 @@ def test_the_logged_ranking_has_the_logged_value():
 def test_few_clicks_are_warned_of():
     log = rs.clicks.read([{"query": "a", "documents": ["x", "y"], "clicks": [0]}] * 20)
     run = Run.from_rows([("a", "y", 2.0), ("a", "x", 1.0)])
-    with pytest.warns(RanksieveWarning, match="count like 20"):
+    with pytest.warns(RanksieveWarning, match="count as much as 20"):
         found = rs.clicks.estimate(log, run, rs.clicks.Propensities([1, 0.5]))
     assert found.ips == pytest.approx(1 / np.log2(3))
     with pytest.raises(DataError, match="no teams"):

@@ -101,7 +101,7 @@ def test_validation_bins_depend_on_the_training_bins(small_memory, path, tmp_pat
     valid = tmp_path / "valid.parquet"
     rs.io.write_parquet(small_dataset(8, seed=3), valid)
     store = BinStore(SMALL)
-    store.opened(bin_store.StoredBins(train.disk.file, train.lists, train.binning, train.info))
+    store.use_file(bin_store.StoredBins(train.disk.file, train.lists, train.binning, train.info))
     in_file = bin_like(valid, train, store=store)
     assert in_file.disk is not None
     np.testing.assert_array_equal(in_file.bins, bin_like(valid, train).bins)
@@ -280,7 +280,7 @@ def test_bins_are_in_memory_up_to_the_limit(sizes):
     """100 features take 10 MB, and a document 150 bytes: 500,000 fit beside 120 MB."""
     store = BinStore("195000000")
     assert store.fits(500_000, 100) and not store.fits(500_001, 100)
-    assert store.create(None, None, 200_000, 100) is None
+    assert store.new_file(None, None, 200_000, 100) is None
     assert store.fits(300_000, 100) and not store.fits(300_001, 100)
     free = BinStore()  # 70% of what is free
     assert free.fits(3_500_000, 100) and not free.fits(3_500_001, 100)
@@ -300,8 +300,8 @@ def test_a_worker_of_a_cluster_has_room_for_fewer_rows(sizes, tmp_path):
     file, rooms = BinFile(tmp_path / "x", 1_000_000, 100), []
     for on_cluster in (False, True):
         store = BinStore("195000000", on_cluster=on_cluster)
-        store.opened(bin_store.StoredBins(file, small_dataset(2).lists, None, None))
-        rooms.append(store.room(file))
+        store.use_file(bin_store.StoredBins(file, small_dataset(2).lists, None, None))
+        rooms.append(store.rows_in_memory(file))
     assert rooms[0] - rooms[1] == 12 * 1_000_000 // 100
 
 
@@ -312,9 +312,9 @@ def test_rows_in_memory_take_what_the_limit_leaves(sizes, tmp_path, memory, left
         path = tmp_path / f"{n_rows}"
         path.touch()
         files.append(BinFile(path, n_rows, 100))
-        store.opened(bin_store.StoredBins(files[-1], small_dataset(2).lists, None, None))
+        store.use_file(bin_store.StoredBins(files[-1], small_dataset(2).lists, None, None))
     left -= 1_250_000 * 45 + 2 * small_dataset(2).n_docs  # labels take one byte
-    assert [store.room(file) for file in files] == [min(left * 4 // 500, 10**6), min(left // 500, 250_000)]
+    assert [store.rows_in_memory(file) for file in files] == [min(left * 4 // 500, 10**6), min(left // 500, 250_000)]
 
 
 def test_a_limit_below_the_scores_or_the_sample_is_refused_at_the_last_byte(sizes):
@@ -402,8 +402,8 @@ def test_relevant_documents_leave_room_for_fewer_rows(sizes, tmp_path, monkeypat
     for size in (0, 400):
         monkeypatch.setattr(bin_store, "POSITIVE_BYTES", size)
         store = BinStore("195000000")
-        store.opened(bin_store.StoredBins(file, lists, None, None))
-        rooms.append(store.room(file))
+        store.use_file(bin_store.StoredBins(file, lists, None, None))
+        rooms.append(store.rows_in_memory(file))
     assert rooms[0] - rooms[1] == 4 * np.count_nonzero(lists.labels) > 0
 
 
@@ -412,8 +412,8 @@ def test_weights_and_validation_sets_leave_room_for_fewer_rows(sizes, tmp_path, 
     file, rooms = BinFile(tmp_path / "x", 1_000_000, 100), []
     for lists, validation in ((small_dataset(2).lists, False), (data.lists, False), (small_dataset(2).lists, True)):
         store = BinStore("195000000")
-        store.opened(bin_store.StoredBins(file, lists, None, None), validation=validation)
-        rooms.append(store.room(file))
+        store.use_file(bin_store.StoredBins(file, lists, None, None), validation=validation)
+        rooms.append(store.rows_in_memory(file))
     columns = data.lists.weights.nbytes + data.lists.positions.nbytes + data.lists.order.nbytes
     n_docs, left = small_dataset(2).n_docs, 75_000_000 - 45_000_000
     assert rooms[0] == (left - n_docs) // 100

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranksieve.data.blocks import Block, ListBuilder
+from ranksieve.data.blocks import Block, ListsBuilder
 from ranksieve.errors import DataError
 
 
@@ -24,7 +24,7 @@ def test_some_runs_of_a_block_are_a_block():
 
 
 def test_growing_lists_join_what_goes_on_and_fill_what_is_absent():
-    growing = ListBuilder("file", doc_ids=True)
+    growing = ListsBuilder("file", doc_ids=True)
     growing.append(block([1, 0, 2], ["a", "b"], [1, 2], weights=np.array([2.0, 3.0, 4.0])))
     growing.append(block([3, 0], ["b", "a"], [1, 1], doc_ids=np.array(["x", "y"], dtype=object)))
     lists = growing.finish()
@@ -38,8 +38,8 @@ def test_growing_lists_join_what_goes_on_and_fill_what_is_absent():
 
 def test_growing_lists_name_the_file_in_messages():
     with pytest.raises(DataError, match=r"^some\.txt: no documents"):
-        ListBuilder("some.txt").finish()
-    growing = ListBuilder("some.txt")
+        ListsBuilder("some.txt").finish()
+    growing = ListsBuilder("some.txt")
     growing.append(block([0, -1], ["a"], [2]))
     with pytest.raises(DataError, match=r"^some\.txt: the label of row 1 is -1"):
         growing.finish()

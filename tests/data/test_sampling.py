@@ -8,7 +8,7 @@ import pytest
 import ranksieve as rs
 from naive import kept_rows
 from ranksieve.data.negatives import share_of
-from ranksieve.data.splits import fold_queries, split_queries
+from ranksieve.data.sampling import fold_queries, split_queries
 from ranksieve.errors import DataError, ParameterError
 from samples import small_dataset
 

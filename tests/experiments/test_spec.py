@@ -10,7 +10,7 @@ from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
-from ranksieve.experiments.shipped import SHIPPED, find_spec
+from ranksieve.experiments.spec import SHIPPED, find_spec
 from ranksieve.report.write import write_report
 from ranksieve.toml_file import key_lines, line_of
 

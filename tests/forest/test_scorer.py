@@ -15,9 +15,9 @@ from naive_forest import naive_leaves, naive_scores, random_forest
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest import scorer as scorer_module
+from ranksieve.forest.compile_trees import compile_binned, number_tests
 from ranksieve.forest.forest import Forest, empty_forest
-from ranksieve.kernels.compile_trees import compile_binned
-from ranksieve.kernels.scoring import add_trees_binned
+from ranksieve.kernels.scoring import NO_DOCS, add_trees_binned
 
 GRID = (-1.5, -0.0, 0.0, 0.25, 1e-36, 0.1, 1 / 3, 1e300, -1e300, 3.4028235e38)
 
@@ -268,11 +268,20 @@ def test_binned(n_features: int, max_leaves: int) -> None:
         expected += values
         missing[done <= 10 + tree] += values[done <= 10 + tree]
     scores = start.copy()
-    add_trees_binned(bins, trees, scores)
+    add_trees_binned(bins, trees, 0, NO_DOCS, scores)
     np.testing.assert_array_equal(scores, expected)
     scores = start.copy()
-    add_trees_binned(bins, trees, scores, done, 10)
+    add_trees_binned(bins, trees, 10, done, scores)
     np.testing.assert_array_equal(scores, missing)
+
+
+def test_equal_tests_are_made_once() -> None:
+    test = np.empty(5, np.int32)
+    column, cut = np.array([3, 1, 3, 3, 1], np.int32), np.array([7, 7, 7, 2, 7], np.int32)
+    missing_left = np.array([False, True, False, False, True])
+    columns, starts, limits = number_tests(column, cut, missing_left, test)
+    assert (columns.tolist(), starts.tolist(), limits.tolist()) == ([1, 3], [0, 0, 1, 3, 3], [8, 2, 7])
+    assert test.tolist() == [2, 0, 2, 1, 0]
 
 
 def test_equal_tests_of_different_trees_are_made_once() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from naive_forest import random_forest
+from ranksieve.forest import compile_trees as forests
 from ranksieve.kernels import compile_trees as kernels
 
 N_FEATURES = 5
@@ -65,11 +66,11 @@ def leaves_by_lines(compiled, row):
 
 @pytest.mark.parametrize(("seed", "n_trees", "max_leaves"), [(0, 1, 2), (1, 6, 9), (2, 9, 20), (3, 4, 1)])
 def test_lines_end_in_the_leaf_of_a_walk(seed, n_trees, max_leaves, interpreted):
-    interpreted(kernels)
+    interpreted(kernels, forests)
     rng = np.random.default_rng(seed)
     forest, cuts = random_trees(rng, n_trees, max_leaves)
     values = rng.normal(size=len(forest.leaf_values))
-    compiled = kernels.compile_binned(
+    compiled = forests.compile_binned(
         forest.feature, cuts, forest.left, forest.right, forest.default_left, values, forest.split_offsets,
         forest.leaf_offsets,
     )  # fmt: skip
@@ -85,20 +86,11 @@ def test_lines_end_in_the_leaf_of_a_walk(seed, n_trees, max_leaves, interpreted)
 
 
 def test_a_tree_with_one_test_per_level_needs_no_lines(interpreted):
-    interpreted(kernels)
+    interpreted(kernels, forests)
     left, right = np.array([1, ~0, ~2]), np.array([2, ~1, ~3])
-    trees = kernels.compile_binned(
+    trees = forests.compile_binned(
         [0, 1, 1], [9, 4, 4], left, right, [False] * 3, np.arange(4.0), np.array([0, 3]), np.array([0, 4])
     )
     assert (trees.levels[0, 0], trees.line_starts.tolist()) == (2, [0, 0])
     for row, leaf in (([0, 0], 0), ([0, 5], 1), ([10, 0], 2), ([10, 255], 3)):
         assert leaves_by_lines(trees, row) == [leaf]
-
-
-def test_equal_tests_are_made_once(interpreted):
-    module, test = interpreted(kernels), np.empty(5, np.int32)
-    column, cut = np.array([3, 1, 3, 3, 1], np.int32), np.array([7, 7, 7, 2, 7], np.int32)
-    missing_left = np.array([False, True, False, False, True])
-    columns, starts, limits = module.number_tests(column, cut, missing_left, test)
-    assert (columns.tolist(), starts.tolist(), limits.tolist()) == ([1, 3], [0, 0, 1, 3, 3], [8, 2, 7])
-    assert test.tolist() == [2, 0, 2, 1, 0]

@@ -28,5 +28,5 @@ def test_blocks_give_what_walks_give(interpreted, seed, n_docs, n_trees, max_lea
         for t in range(n_trees):
             lacking = np.ones(n_docs, bool) if len(counts) == 0 else counts <= 3 + t
             sums[lacking] += [by_number[t][leaf] for leaf in expected[lacking, t]]
-        scoring.add_trees_binned(bins, trees, scores, counts, 3)
+        scoring.add_trees_binned(bins, trees, 3, counts, scores)
         assert scores.tolist() == sums.tolist()

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli.app import app
-from ranksieve.data.splits import fold_queries
+from ranksieve.data.sampling import fold_queries
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.params import Params
 from ranksieve.rankers import fold_processes

@@ -11,7 +11,7 @@ import pytest
 import ranksieve as rs
 from ranksieve.errors import DataError, MissingExtraError, ParameterError
 from ranksieve.experiments.read_spec import load_spec
-from ranksieve.experiments.shipped import find_spec
+from ranksieve.experiments.spec import find_spec
 
 lightgbm = pytest.importorskip("lightgbm")
 

@@ -16,7 +16,7 @@ import pytest
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
-from ranksieve.experiments.shipped import find_spec
+from ranksieve.experiments.spec import find_spec
 from ranksieve.report import explorer
 from ranksieve.report.result_tables import ReportTable, Value
 from ranksieve.report.write import _asset, _table, write_report

@@ -12,7 +12,7 @@ import ranksieve as rs
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
-from ranksieve.experiments.shipped import SHIPPED, find_spec
+from ranksieve.experiments.spec import SHIPPED, find_spec
 from ranksieve.report.figures import figures
 from ranksieve.report.result_tables import comparison, share_table
 from ranksieve.report.size_tables import by_size, speed

@@ -266,7 +266,7 @@ def test_the_difference_to_training_is_a_message_or_a_warning(index, model):
 
 def test_an_index_and_a_model_that_are_exchanged_are_named(index, model, tmp_path):
     model.save(tmp_path / "model.txt")
-    with pytest.raises(ParameterError, match=r"the index is .*model.txt, a file, and the model .*, a folder; they are"):
+    with pytest.raises(ParameterError, match=r"the index is .*model.txt, a file, and the model .*, a folder; give the"):
         rs.Pipeline(tmp_path / "model.txt", index.path)
-    with pytest.raises(ParameterError, match="they are exchanged: give the index first, then the model"):
+    with pytest.raises(ParameterError, match="give the index first, then the model"):
         rs.Pipeline(model, index)

@@ -383,5 +383,5 @@ def test_a_pipeline_takes_a_retriever(svd):
     for name, value in (("stage", "bm25"), ("encode", len)):
         with pytest.raises(ParameterError, match=f"{name} is given with a Retriever"):
             rs.Pipeline(retriever, model, **{name: value})
-    with pytest.raises(ParameterError, match="they are exchanged"):
+    with pytest.raises(ParameterError, match="give the index"):
         rs.Pipeline(model, retriever)

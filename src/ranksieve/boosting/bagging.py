@@ -84,7 +84,7 @@ class BaggedLists:
         self.metric = lists.metric
         self._whole = lists
         self._members = [replace(lists, params=params.replace(seed=params.seed + n)) for n in range(params.bag)]
-        self._seen = [self._sample(number) for number in range(params.bag)]
+        self._samples = [self._sample(number) for number in range(params.bag)]
 
     def _sample(self, number: int) -> np.ndarray:
         """Which rows a forest sees. It depends on the numbers of queries in the whole training set."""
@@ -96,11 +96,11 @@ class BaggedLists:
     @property
     def all_rows(self) -> BaggedRows:
         every = self._whole.all_rows
-        return BaggedRows(tuple(self._seen_of(number, every) for number in range(len(self._members))))
+        return BaggedRows(tuple(self._in_sample(number, every) for number in range(len(self._members))))
 
-    def _seen_of(self, number: int, rows: TrainingRows) -> TrainingRows:
+    def _in_sample(self, number: int, rows: TrainingRows) -> TrainingRows:
         """Those rows that a forest sees."""
-        seen, lists, more = self._seen[number], self._whole.lists, rows.selected
+        seen, lists, more = self._samples[number], self._whole.lists, rows.selected
         if seen.all():
             return rows
         if rows.rows is None:
@@ -121,7 +121,7 @@ class BaggedLists:
         before = last.members[number]
         rows = self._members[number].select_rows(before, scores.members[number], step, rng)
         if rows is not before:
-            rows = self._seen_of(number, rows)
+            rows = self._in_sample(number, rows)
         return BaggedRows((*last.members[:number], rows, *last.members[number + 1 :]), number)
 
     def gradients(self, rows: BaggedRows, scores: BaggedScores, step: int, rng: np.random.Generator) -> TreeTarget:

@@ -137,7 +137,7 @@ class ValidationSet:
 
         Of bins in a file there is none: memory is scarce then.
         """
-        n_trees, scores = self.scores.last_of_all()
+        n_trees, scores = self.scores.last_scored()
         if self.data.disk is not None or n_trees == 0 or (self._kept is not None and self._kept[0] == n_trees):
             return
         with suppress(MemoryError):  # training goes on; these scores are then computed again
@@ -230,7 +230,7 @@ class Monitor:
     best_step: int | None = None
     best_value: float | None = None
     round: str = "tree"
-    whole: int = 1  # rounds after which a model may end: all forests of a bag have as many trees then
+    bag: int = 1  # forests; a model ends after as many rounds of each
     base_value: float | None = None  # of the first set before the first tree, where there is a base
     _clock: float = field(default_factory=time.perf_counter)
 
@@ -244,7 +244,7 @@ class Monitor:
         now = time.perf_counter()
         state.seconds.append(now - self._clock)
         self._clock = now
-        state.stopped = self.too_late(state)
+        state.stopped = self.should_stop(state)
         record = Record(
             step=state.step,
             n_trees=self.n_trees,
@@ -276,12 +276,12 @@ class Monitor:
         if self.sets:
             self.base_value = self.sets[0].measure(state, self.metric)
 
-    def too_late(self, state: Rounds) -> bool:
+    def should_stop(self, state: Rounds) -> bool:
         """Find the best round of the first set; True if it is so long ago that training stops."""
         if not self.sets or not state.step:
             return False
         curve = np.array(state.history[self.sets[0].name][str(self.metric)])
-        ends = np.arange(self.whole, len(curve) + 1, self.whole) if len(curve) >= self.whole else np.array([len(curve)])
+        ends = np.arange(self.bag, len(curve) + 1, self.bag) if len(curve) >= self.bag else np.array([len(curve)])
         best = int(ends[np.argmax(curve[ends - 1])])
         self.best_step, self.best_value = best, float(curve[best - 1])
         if self.base_value is not None and self.base_value >= self.best_value:

@@ -156,7 +156,7 @@ class Checkpointer:
         except RanksieveError as error:
             raise ModelError(f"{path}: damaged ({error}); delete it to start anew") from error
         if len(state.trees) > self._params.all_trees:
-            raise ModelError(f"{path}: has {len(state.trees)} trees already; ask for at least as many, or start anew")
+            raise ModelError(f"{path}: has {len(state.trees)} trees already; train at least as many, or start anew")
         for tree in state.trees:
             state.scores.add(tree)
         members = tuple(TrainingRows.of(data.lists, one) for one in selected)

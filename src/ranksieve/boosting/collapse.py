@@ -9,7 +9,7 @@ import numpy as np
 from ranksieve.kernels.growing import GrowState
 
 
-class Grown(NamedTuple):
+class GrownTree(NamedTuple):
     """The splits and leaves of a tree, as kernels grow it; see `kernels.growing.grow_tree`."""
 
     splits: np.ndarray  # column, bin, missing left, left child, right child, count
@@ -19,13 +19,13 @@ class Grown(NamedTuple):
     limits: np.ndarray  # per leaf: bounds on its value
 
     @classmethod
-    def of(cls, state: GrowState, bounds: np.ndarray) -> Grown:
+    def of(cls, state: GrowState, bounds: np.ndarray) -> GrownTree:
         """What has been grown."""
         n = int(state.n_leaves[0])
         return cls(state.splits[: n - 1], state.split_gains[: n - 1], bounds[:n], state.totals[:n], state.limits[:n])
 
 
-def collapse(grown: Grown, tolerance: float) -> Grown:
+def collapse(grown: GrownTree, tolerance: float) -> GrownTree:
     """Merge the deepest pairs of leaves until the tree is no deeper than 1 + tolerance times log2(leaves).
 
     The deepest pair is merged first; ties go to the split with the smallest gain, then to the newest. The rows of two
@@ -37,7 +37,7 @@ def collapse(grown: Grown, tolerance: float) -> Grown:
 
     >>> chain = np.array([[0, 1, 0, ~0, 1, 9], [0, 2, 0, ~1, 2, 8], [0, 3, 0, ~2, ~3, 7]])
     >>> bounds, limits = np.array([[0, 1], [1, 2], [2, 5], [5, 9]]), np.tile([-np.inf, np.inf], (4, 1))
-    >>> stump = collapse(Grown(chain, np.ones(3), bounds, np.array([1, 1, 3, 4]), limits), 0.2)
+    >>> stump = collapse(GrownTree(chain, np.ones(3), bounds, np.array([1, 1, 3, 4]), limits), 0.2)
     >>> stump.splits[:, 3:5].tolist(), stump.bounds.tolist(), stump.totals.tolist()
     ([[-1, -2]], [[0, 1], [1, 9]], [1, 8])
     """
@@ -62,7 +62,7 @@ def collapse(grown: Grown, tolerance: float) -> Grown:
     for side in (3, 4):
         child = splits[:, side]
         splits[:, side] = np.where(child >= 0, split_number[np.maximum(child, 0)], ~leaf_number[np.maximum(~child, 0)])
-    return Grown(splits, gains[alive], bounds[leaf_alive], totals[leaf_alive], limits[leaf_alive])
+    return GrownTree(splits, gains[alive], bounds[leaf_alive], totals[leaf_alive], limits[leaf_alive])
 
 
 def _depths(splits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

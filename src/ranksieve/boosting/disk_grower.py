@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.collapse import Grown, collapse
+from ranksieve.boosting.collapse import GrownTree, collapse
+from ranksieve.boosting.external_grower import ExternalGrower, HistogramRequest, LeafSplit, RootHistogram, SplitPoint
 from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scales, to_fixed_point
 from ranksieve.boosting.grower import only_columns
-from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram, SplitPoint, SumGrower
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.bin_store import Listener
@@ -85,7 +85,7 @@ class SmallLeaves:
         return TreeRows(self._bins, members, members, self._fixed.packed, self._fixed.hess)
 
 
-class DiskGrower(SumGrower):
+class DiskGrower(ExternalGrower):
     """The trees of `Grower`, bit for bit, for bins in a file.
 
     Training rows that fit into memory are taken there. Otherwise the file is read a few times for a tree. In one pass
@@ -97,7 +97,7 @@ class DiskGrower(SumGrower):
         assert data.disk is not None
         super().__init__(data, params, threads=threads)
         self._listener = listener  # until it has been told that selections are too large
-        self.ahead, self._disk, self._n_columns = params.leaves, data.disk, data.binning.n_features
+        self.n_prefetched, self._disk, self._n_columns = params.leaves, data.disk, data.binning.n_features
         self._all_columns = self._columns_of(np.ones(len(self._n_bins), np.int8))
 
     def _take_bins(self, data: Binned) -> np.ndarray:
@@ -139,7 +139,7 @@ class DiskGrower(SumGrower):
             )
             self._listener = None
 
-    def _place(self, target: TreeTarget, scales: Scales) -> TreeRows:
+    def _tree_rows(self, target: TreeTarget, scales: Scales) -> TreeRows:
         assert target.rows is not None
         fixed = to_fixed_point(target.grad, target.hess, scales, target.rows, target.first_row)
         bins = only_columns(self._disk.take(target.rows), self._columns, self._n_columns)
@@ -148,7 +148,7 @@ class DiskGrower(SumGrower):
     def _likely_next(
         self, state: kernels.GrowState, rules: SplitRules, known: Collection[int]
     ) -> list[HistogramRequest]:
-        """As in `SumGrower`, for leaves that are not in memory, if the file has to be read anyway."""
+        """As in `ExternalGrower`, for leaves that are not in memory, if the file has to be read anyway."""
         self._sizes = state.totals[: state.n_leaves[0]] & ((1 << rules.count_bits) - 1)
         if not self._small.leaves.isdisjoint(state.pair.tolist()):
             return []
@@ -197,7 +197,7 @@ class DiskGrower(SumGrower):
                 self._add_sums(self._small.members(request.leaf, self._fixed_at), request, out)
         else:
             self._pass(requests, sums)
-        return sums.reshape(len(requests), self._block_sums.size)[:, self._live]
+        return sums.reshape(len(requests), self._block_sums.size)[:, self._existing]
 
     def _add_sums(self, rows: TreeRows, request: HistogramRequest, out: np.ndarray) -> None:
         """Add the histogram of rows of a leaf, or of those on one side of a cut."""
@@ -265,7 +265,7 @@ class DiskGrower(SumGrower):
         if self._params.collapse <= 0:
             return super()._finish(scales, state, leaf_sums)
         places, order = _in_order(state)
-        grown = collapse(Grown.of(state, np.stack([places, places + 1], axis=1)), self._params.collapse)
+        grown = collapse(GrownTree.of(state, np.stack([places, places + 1], axis=1)), self._params.collapse)
         merged = np.stack([leaf_sums[:, order[low:high]].sum(axis=1) for low, high in grown.bounds], axis=1)
         owner = np.empty(len(order), np.uint16)
         for leaf, (low, high) in enumerate(grown.bounds):

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numba import get_num_threads
 
-from ranksieve.boosting.scores import NO_ROWS, Choice, Scores, Wanted, all_waiting
+from ranksieve.boosting.scores import NO_ROWS, Choice, ChoiceRequest, Scores, all_waiting
 from ranksieve.data.binned import Binned
 from ranksieve.data.disk_rows import CHOSEN_SHARE
 from ranksieve.kernels.compile_trees import Compiled
@@ -72,17 +72,17 @@ class DiskScores(Scores):
         self._bins = self._rows.bins
         return self._single_scores(rows)
 
-    def _update(self, choice: Choice, wanted: Wanted) -> None:
+    def _update(self, choice: Choice, request: ChoiceRequest) -> None:
         self._bins = self._rows.bins
         n_requested, lowest_heads = waiting = all_waiting(len(choice.sizes))
-        self._improve(choice, wanted, waiting)
+        self._improve(choice, request, waiting)
         while n_requested.any():
             if not self._rows.load_requested(int(n_requested.sum())):
-                self._score_all(NO_ROWS, self._priority(wanted, lowest_heads))
-            self._improve(choice, wanted, waiting)
+                self._score_all(NO_ROWS, self._priority(request, lowest_heads))
+            self._improve(choice, request, waiting)
         chosen = choice.rows
         if self._rows.fits(len(chosen)) and not self._rows.load(chosen, CHOSEN_SHARE):
-            self._score_all(chosen, self._priority(wanted, self._floors(choice, wanted.lowest)))
+            self._score_all(chosen, self._priority(request, self._floors(choice, request.lowest)))
 
     def _floors(self, choice: Choice, lowest: bool) -> np.ndarray:
         """The lowest head of each query's chosen documents."""
@@ -102,14 +102,14 @@ class DiskScores(Scores):
         self._rows.refill(rows, score, priority)
         self._n_scored = self._n_trees
 
-    def _priority(self, wanted: Wanted, lowest_heads: np.ndarray) -> Priority:
+    def _priority(self, request: ChoiceRequest, lowest_heads: np.ndarray) -> Priority:
         """How near documents first:last, all of them scored, are to being among the best of their query."""
-        sign, ceilings = self._bounds(wanted.lowest)
+        sign, ceilings = self._bounds(request.lowest)
         floors = np.where(lowest_heads < np.inf, lowest_heads, -np.inf) + ceilings[self._n_trees]
 
         def priority(first: int, last: int) -> np.ndarray:
             found = np.empty(last - first)
-            margins(first, last, wanted.candidates, wanted.lists, floors, sign, self._all_scores, found)
+            margins(first, last, request.candidates, request.lists, floors, sign, self._all_scores, found)
             return found
 
         return priority

@@ -17,7 +17,7 @@ from ranksieve.params import Params
 from ranksieve.rules import AUTO, traits_of
 from ranksieve.text_formats import duration, file_size
 
-ENOUGH = 0.12  # share of the rows in memory from which on a tree reads the file about once for each level
+LEVELWISE_SHARE = 0.12  # share of the rows in memory from which on a tree reads the file about once for each level
 SAMPLE_BLOCKS = 8  # that are read to estimate the speed of the disk
 SECONDS_PER_BIN = 1e-9  # of one thread and one pass, for one bin of one document
 
@@ -68,7 +68,7 @@ def passes_per_tree(leaves: int, share: float) -> int:
     Measured with benchmarks/disk_passes.py: once for each level of a balanced tree, or once for two leaves if there is
     little memory.
     """
-    return (leaves - 1).bit_length() if share >= ENOUGH else -(-leaves // 2)
+    return (leaves - 1).bit_length() if share >= LEVELWISE_SHARE else -(-leaves // 2)
 
 
 def _seconds_per_byte(file: BinFile) -> float:

@@ -80,12 +80,12 @@ class Scale:
     @classmethod
     def exact(cls, extent: Extent, sums: Sums) -> Scale:
         """Powers of two such that no sum overflows: gradients by their absolute sum, derivatives by n · max."""
-        rooms = Rooms.of(extent.n)
-        grad_exponent = _exponent(rooms.exact, extent.n, extent.largest_grad, sums.grad)
+        limits = SumLimits.of(extent.n)
+        grad_exponent = _exponent(limits.exact, extent.n, extent.largest_grad, sums.grad)
         hess_exponent = 0
         if extent.largest_hess > 0.0:
-            hess_exponent = 61 - rooms.count_bits - math.frexp(extent.largest_hess)[1]
-        return cls(rooms.count_bits, grad_exponent, hess_exponent)
+            hess_exponent = 61 - limits.count_bits - math.frexp(extent.largest_hess)[1]
+        return cls(limits.count_bits, grad_exponent, hess_exponent)
 
     @classmethod
     def packed(cls, extent: Extent, sums: Sums) -> Scale | None:
@@ -94,14 +94,14 @@ class Scale:
         Values are rounded up or down at random, see `kernels.rounding`, to multiples of a unit u. This adds a variance
         of at most u Σ|value| to their sum. The noise is its ratio to Σ value²; None where it is above 2^MOST_NOISE.
         """
-        rooms = Rooms.of(extent.n)
+        limits = SumLimits.of(extent.n)
         if not fits_one_integer(extent.n):
             return None
-        grad = _packed_exponent(rooms.grad, extent.n, extent.largest_grad, sums.grad, sums.grad_squares)
-        hess = _packed_exponent(rooms.hess, extent.n, extent.largest_hess, sums.hess, sums.hess_squares)
+        grad = _packed_exponent(limits.grad, extent.n, extent.largest_grad, sums.grad, sums.grad_squares)
+        hess = _packed_exponent(limits.hess, extent.n, extent.largest_hess, sums.hess, sums.hess_squares)
         if grad is None or hess is None:
             return None
-        return cls(rooms.count_bits, grad, hess, rooms.hess_bits)
+        return cls(limits.count_bits, grad, hess, limits.hess_bits)
 
     @property
     def factors(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -121,7 +121,7 @@ class Scale:
         return total & ((1 << self.count_bits) - 1)
 
 
-class Rooms(NamedTuple):
+class SumLimits(NamedTuple):
     """What sums over so many rows may be at most: exact ones of gradients, and the two of a packed integer.
 
     By Bernstein's inequality the sum of values rounded at random is more than t above that of the values with a
@@ -136,7 +136,7 @@ class Rooms(NamedTuple):
     hess: int
 
     @classmethod
-    def of(cls, n_rows: int) -> Rooms:
+    def of(cls, n_rows: int) -> SumLimits:
         count_bits = max(int(n_rows).bit_length(), 1)
         hess_bits = (63 - count_bits) // 2
         grad, hess = (
@@ -165,7 +165,7 @@ class Scales(NamedTuple):
 
 def fits_one_integer(n_rows: int) -> bool:
     """Whether gradients, second derivatives and counts of so many rows share one integer: below 2^28 rows."""
-    return (64 - Rooms.of(n_rows).count_bits) // 2 >= LEAST_BITS
+    return (64 - SumLimits.of(n_rows).count_bits) // 2 >= LEAST_BITS
 
 
 @dataclass(frozen=True)

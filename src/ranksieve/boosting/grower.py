@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksieve.boosting.collapse import Grown, collapse
+from ranksieve.boosting.collapse import GrownTree, collapse
 from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scale, Scales, Sums, to_fixed_point
 from ranksieve.boosting.tree import NO_SETS, Tree, to_sets
 from ranksieve.data.binned import Binned
@@ -91,11 +91,11 @@ class Grower:
         extent = Extent.of(target.grad, target.hess)
         scales = self._scales(extent, self._sums(extent, target), self._draw_key(rng))
         self._prepare_histograms(scales.n_planes)
-        placed = self._place(target, scales)
-        grown = self._split(placed, columns, self._rules(scales.split))
+        tree_rows = self._tree_rows(target, scales)
+        grown = self._split(tree_rows, columns, self._rules(scales.split))
         grown = collapse(grown, self._params.collapse) if self._params.collapse > 0 else grown
-        leaves = self._leaves(target, placed, grown.bounds)
-        return self._tree(scales, grown, self._leaf_sums(target, placed, grown.bounds, scales.exact)), leaves
+        leaves = self._leaves(target, tree_rows, grown.bounds)
+        return self._tree(scales, grown, self._leaf_sums(target, tree_rows, grown.bounds, scales.exact)), leaves
 
     def _most_leaves(self) -> int:
         return max(1, min(self._params.leaves, len(self._bins) // self._params.min_docs))
@@ -116,7 +116,7 @@ class Grower:
         if self._hist.shape[2] != n_planes:
             self._allocate_histograms(n_planes)
 
-    def _split(self, rows: TreeRows, columns: Columns, rules: SplitRules) -> Grown:
+    def _split(self, rows: TreeRows, columns: Columns, rules: SplitRules) -> GrownTree:
         """The splits and leaves of a tree; sums, gains and limits are on the scale of the rules."""
         state = kernels.new_state(len(self._hist))
         bounds = np.zeros((len(self._hist), 2), np.int64)
@@ -132,7 +132,7 @@ class Grower:
             state,
             is_sparse,
         )
-        return Grown.of(state, bounds)
+        return GrownTree.of(state, bounds)
 
     def _is_sparse(self, rows: TreeRows, rules: SplitRules) -> bool:
         """Whether these are all rows, and the derivatives of most of them round to 0."""
@@ -162,7 +162,7 @@ class Grower:
             max_depth=int(p.max_depth),
         )
 
-    def _tree(self, scales: Scales, grown: Grown, leaf_sums: np.ndarray) -> Tree:
+    def _tree(self, scales: Scales, grown: GrownTree, leaf_sums: np.ndarray) -> Tree:
         """The tree of the splits, its leaves' values from their exact sums and within their limits."""
         scale, (totals, hess_totals) = scales.exact, leaf_sums
         splits = grown.splits[:, :5].astype(np.int32)
@@ -199,7 +199,7 @@ class Grower:
         used = scale.hess_sum(hess_totals) + self._params.l2 + added_l2
         return np.divide(scale.grad_sum(totals), used, out=np.zeros(len(totals)), where=used > SMALLEST_WEIGHT)
 
-    def _place(self, target: TreeTarget, scales: Scales) -> TreeRows:
+    def _tree_rows(self, target: TreeTarget, scales: Scales) -> TreeRows:
         """The rows for the kernels, where few of all in a copy."""
         bins, rows = self._bins, target.rows
         fixed = to_fixed_point(target.grad, target.hess, scales, rows, target.first_row)
@@ -216,10 +216,10 @@ class Grower:
         members = np.arange(len(bins), dtype=ROW)
         return TreeRows(bins, members, np.empty_like(members), fixed.packed, fixed.hess)
 
-    def _leaves(self, target: TreeTarget, placed: TreeRows, bounds: np.ndarray) -> Leaves | None:
+    def _leaves(self, target: TreeTarget, tree_rows: TreeRows, bounds: np.ndarray) -> Leaves | None:
         """The training rows of each leaf."""
-        rows = placed.members
-        if target.rows is not None and len(placed.bins) == len(target.rows):  # a copy of these rows alone
+        rows = tree_rows.members
+        if target.rows is not None and len(tree_rows.bins) == len(target.rows):  # a copy of these rows alone
             rows = target.rows[rows]
         return Leaves(rows, bounds)
 

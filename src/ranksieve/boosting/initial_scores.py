@@ -35,7 +35,7 @@ class Constant:
     """The same score for every document; the first tree takes it up."""
 
     value: float
-    ranks = False  # whether the initial scores differ within a query
+    is_constant = True
 
     def scores(self, name: str, given: Any, binned: Binned) -> np.ndarray:
         """Scores of a set in the order of its lists; `given` is what the user gave for it."""
@@ -58,7 +58,7 @@ class ModelBase:
 
     model: Any
     name: str
-    ranks = True
+    is_constant = False
 
     def scores(self, name: str, given: Any, binned: Binned) -> np.ndarray:
         if isinstance(given, Binned):
@@ -92,7 +92,7 @@ class ScoresBase:
     """Scores given as arrays, one per set; the model returned is the new trees alone."""
 
     arrays: Mapping[str, Any]
-    ranks = True
+    is_constant = False
 
     def scores(self, name: str, given: Any, binned: Binned) -> np.ndarray:
         if name not in self.arrays:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve.boosting.collapse import Grown
+from ranksieve.boosting.collapse import GrownTree
 from ranksieve.boosting.fixed_point import Scale, Scales
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.tree import Tree
@@ -45,15 +45,15 @@ class ObliviousGrower(Grower):
     def _most_leaves(self) -> int:
         return 1 << self.depth
 
-    def _split(self, rows: TreeRows, columns: Columns, rules: SplitRules) -> Grown:
+    def _split(self, rows: TreeRows, columns: Columns, rules: SplitRules) -> GrownTree:
         cuts = np.empty((self.depth, 3), np.int64)
         bounds, totals = np.zeros((1 << self.depth, 2), np.int64), np.zeros(1 << self.depth, FIXED)
         n_levels = kernels.grow_oblivious(rows, columns, rules, self._hist, self._spare, cuts, bounds, totals)
         n = 1 << n_levels
         limits = np.tile([-np.inf, np.inf], (n, 1))
-        return Grown(_splits(cuts[:n_levels]), np.zeros(n - 1), bounds[:n], totals[:n], limits)
+        return GrownTree(_splits(cuts[:n_levels]), np.zeros(n - 1), bounds[:n], totals[:n], limits)
 
-    def _tree(self, scales: Scales, grown: Grown, leaf_sums: np.ndarray) -> Tree:
+    def _tree(self, scales: Scales, grown: GrownTree, leaf_sums: np.ndarray) -> Tree:
         """The tree of the splits; small leaves ask the nodes above them."""
         scale, split_ints, split_gain = scales.exact, grown.splits, grown.gains
         levels = [(leaf_sums[0], leaf_sums[1])]  # the sums of every level's nodes, root first

@@ -14,10 +14,11 @@ from ranksieve.data.blocks import give_back_memory
 from ranksieve.data.lists import starts_of
 from ranksieve.data.negatives import marks_of
 from ranksieve.dtypes import GRADE, ROW, SCORE
-from ranksieve.kernels.compile_trees import Compiled, compile_binned
+from ranksieve.forest.compile_trees import compile_binned
+from ranksieve.kernels.compile_trees import Compiled
 from ranksieve.kernels.lazy_scores import EligibleRows, best_per_query, copy_scores, fill_heads
 from ranksieve.kernels.leaf_values import add_next_leaf_values
-from ranksieve.kernels.scoring import add_trees_binned
+from ranksieve.kernels.scoring import NO_DOCS, add_trees_binned
 from ranksieve.kernels.traverse_binned import Descent, RowBins, pack_tree, score_rows
 
 # All documents are scored together once this share of them, counted per tree, has been scored singly since the last
@@ -61,7 +62,7 @@ class Choice:
         return new
 
 
-class Wanted(NamedTuple):
+class ChoiceRequest(NamedTuple):
     """Which documents to choose: arguments of `best_per_query`."""
 
     candidates: EligibleRows
@@ -164,11 +165,11 @@ class Scores:
     def all(self) -> np.ndarray:
         """The scores of every document."""
         if self._n_scored < self._n_trees:
-            add_trees_binned(self._bins.bins, self._compiled(self._n_scored), self._all_scores)
+            add_trees_binned(self._bins.bins, self._compiled(self._n_scored), 0, NO_DOCS, self._all_scores)
             self._n_scored, self._n_walked = self._n_trees, 0
         return self._all_scores
 
-    def last_of_all(self) -> tuple[int, np.ndarray]:
+    def last_scored(self) -> tuple[int, np.ndarray]:
         """The number of trees under which all documents were last scored together, and these scores."""
         return self._n_scored, self._all_scores
 
@@ -208,21 +209,21 @@ class Scores:
         marks = (NO_MARKS if labels is None else marks_of(labels)).view()
         marks.flags.writeable = False  # kernels are compiled once for the user's labels and for copies
         lists = (self._offsets, thresholds, lows, highs, new.starts)
-        self._update(new, Wanted(EligibleRows(NO_ROWS, marks), lists, lowest))
+        self._update(new, ChoiceRequest(EligibleRows(NO_ROWS, marks), lists, lowest))
         return new
 
-    def _update(self, choice: Choice, wanted: Wanted) -> None:
+    def _update(self, choice: Choice, request: ChoiceRequest) -> None:
         """Make the last choice the new one."""
         if self._n_walked > WALKED_SHARE * len(self._all_scores):
             self.all()
-        self._n_walked += self._improve(choice, wanted, all_waiting(len(choice.sizes)))
+        self._n_walked += self._improve(choice, request, all_waiting(len(choice.sizes)))
 
-    def _improve(self, choice: Choice, wanted: Wanted, waiting: tuple[np.ndarray, np.ndarray]) -> int:
+    def _improve(self, choice: Choice, request: ChoiceRequest, waiting: tuple[np.ndarray, np.ndarray]) -> int:
         """Make the last choice of queries that wait the new one, as far as rows are in memory; see `best_per_query`."""
         self._copy_all()
         return best_per_query(
-            self._bins, self._descent(), self._n_trees, self._bounds(wanted.lowest), wanted.candidates, wanted.lists,
-            choice.places, choice.sizes, self._values, self._done, self._heads_of(wanted.lowest), waiting,
+            self._bins, self._descent(), self._n_trees, self._bounds(request.lowest), request.candidates, request.lists,
+            choice.places, choice.sizes, self._values, self._done, self._heads_of(request.lowest), waiting,
         )  # fmt: skip
 
     def _heads_of(self, lowest: bool) -> np.ndarray:

@@ -52,7 +52,7 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     train_set = bin_data(given, **params.bin_limits, binning=job.binning, store=store)
     report_data(job.callbacks, TRAIN, train_set)
     _note_no_effect(train_set.lists, params, job.callbacks)
-    base = start_of(job, train_set, given, QueryLabels.of(train_set.lists))
+    base = checked_base(job, train_set, given, QueryLabels.of(train_set.lists))
     has_biases = uses_biases(train_set.lists, params)
     check_bag(params, has_biases=has_biases)
     backend = backend_of(job, has_biases=has_biases, has_categories=bool(train_set.binning.codes))
@@ -115,10 +115,10 @@ class BoostingRun:
         """Boost to the end; Ctrl-C raises `InterruptedTraining` with the model of the finished trees."""
         params, counter = self.job.params, self.job.counter
         limits = params.all_trees, params.trees_to_wait
-        monitor = Monitor(self.valid_sets, metric_of(params), *limits, self.job.callbacks, whole=params.bag)
+        monitor = Monitor(self.valid_sets, metric_of(params), *limits, self.job.callbacks, bag=params.bag)
         if self.parts.biases is not None:
             self.parts.biases.begin(self.state, getattr(self.base, "model", None))
-        if self.base.ranks:
+        if not self.base.is_constant:
             monitor.measure_base(self.state)
         after_tree: list[Callable[[State], None]] = [monitor]
         warns_of_ties = self.job.warns_of_ties and self.valid_sets and depends_on_input_order(monitor.metric)
@@ -157,7 +157,7 @@ class BoostingRun:
             self.state = checkpointer.load(self.state)
             if self.parts.biases is not None:
                 self.parts.biases.resume(self.state)
-            self.state.stopped = monitor.too_late(self.state)
+            self.state.stopped = monitor.should_stop(self.state)
         else:
             checkpointer.refuse_to_overwrite()
         return checkpointer
@@ -175,7 +175,7 @@ class BoostingRun:
             self.data.info,
             data=self.sizes,
             **facts,
-            **({"init": {**base.describe(), "score": monitor.base_value}} if base.ranks else {}),
+            **({"init": {**base.describe(), "score": monitor.base_value}} if not base.is_constant else {}),
             **({"steps": state.steps} if params.step == "optimal" else {}),
             **learned_biases(state.biases, len(trees)),
         )
@@ -230,17 +230,17 @@ def backend_of(job: TrainingJob, *, has_biases: bool = False, has_categories: bo
 
 def first_selection(base: Base) -> int:
     """The first tree that a selection is made for: without a base there are no scores to rank by at step 0."""
-    return 0 if base.ranks else 1
+    return 1 if base.is_constant else 0
 
 
-def start_of(job: TrainingJob, train_set: Binned, given: Any, labels: QueryLabels) -> Base:
+def checked_base(job: TrainingJob, train_set: Binned, given: Any, labels: QueryLabels) -> Base:
     """What boosting starts from. Labels and parameters are checked; `given` is the training set as the user gave it."""
     objective = job.params.objective_rule
     traits = traits_of(objective)
     labels.check_grades(train_set.source, pairs=traits.needs_pairs)
     constant = labels.mean if traits.starts_at_mean else 0.0
     base = make_base(job.init, constant, train_set, given)
-    if base.ranks and fields_of(objective).get("first_tree") == "labels":
+    if not base.is_constant and fields_of(objective).get("first_tree") == "labels":
         raise ParameterError(
             param("first_tree", "labels"), " ignores scores and cannot be used with ", param("init"), "; leave it out"
         )
@@ -257,5 +257,5 @@ def _validation_sets(
         binned = bin_like(given, train_set, store=store)
         report_data(job.callbacks, name, binned)
         start = base.scores(name, given, binned)
-        again = start if base.ranks else start[:1].copy()  # a constant needs no memory
+        again = start[:1].copy() if base.is_constant else start  # a constant needs no memory
         yield backend.validation_set(name, binned, backend.scores(binned, start), again)

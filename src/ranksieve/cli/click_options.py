@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 Log = Annotated[
     list[Path], typer.Argument(metavar="LOG...", help="Result pages: JSON Lines, Parquet, or OpenSearch's ubi_queries.")
 ]
-Events = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="OpenSearch's ubi_events, if LOG is UBI.")]
+Events = Annotated[
+    list[Path] | None, typer.Option(metavar="FILE", help="OpenSearch's ubi_events, if LOG is its ubi_queries.")
+]
 Actions = Annotated[str, typer.Option(metavar="NAMES", help="UBI: actions that count as clicks, separated by commas.")]
 Depth = Annotated[int | None, typer.Option(min=1, help="Number of places of each page to read.", show_default="all")]
 MinDwell = Annotated[float, typer.Option(min=0, help="Ignore clicks with fewer seconds of dwell time.")]

@@ -139,7 +139,7 @@ class ClickListArguments:
     )
     propensities: Given = None
     clip: Clip = 0.05
-    model: str = option("pbm", "By query: the click model that judges.", metavar="MODEL")
+    model: str = option("pbm", "By query: click model that gives the judgements.", metavar="MODEL")
     levels: int | None = option(None, "By query: number of grades.", min=2, show_default="fractions")
     shrinkage: Shrinkage = "10"
     others: bool = option(False, "By query: add documents that were never shown, with the lowest label.", "--others")
@@ -203,7 +203,8 @@ def train(context: typer.Context, given: ClickTrainArguments, source: LogArgumen
 
     The model is a mean of six forests. Five are trained on queries, with clicks per exposure as labels; each leaves out
     some queries for early stopping. One is trained on pages, with propensities as fixed biases. Without --propensities
-    they are estimated from the log. --test estimates the model on other pages: on its own it looks better than it is.
+    they are estimated from the log. --test estimates the model on other pages; on its own pages it looks better than it
+    is.
     """
     check_model_file(given.out, *source.log, *(given.test or ()), given.data, is_forest=True)
     leakage = warn_of_same_files({"training": source.log, "test": given.test or ()})

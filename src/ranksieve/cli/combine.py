@@ -48,7 +48,7 @@ class CombineArguments:
 def combine(given: CombineArguments) -> None:
     """Combine models into one: their mean or, with --data, the weighted sum of two that is best on the data.
 
-    The result is one forest if all models are forests. Equal scores: the metric is the mean over all orders.
+    The result is one forest if all models are forests. For equal scores, the metric is the mean over all orders.
     """
     models, out, data = given.models, given.out, given.data
     check_model_file(out, *models, data)
@@ -96,7 +96,7 @@ def interpolate(
 ) -> None:
     """Find weights for the sum of several models by Powell's method.
 
-    The result is one forest if all models are forests. Equal scores: the metric is the mean over all orders.
+    The result is one forest if all models are forests. For equal scores, the metric is the mean over all orders.
     """
     check_model_file(out, *models, data)
     from ranksieve.rankers.interpolation import interpolate as find

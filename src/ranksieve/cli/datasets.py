@@ -76,7 +76,7 @@ def split(given: SplitArguments) -> None:
 
 def _parts(out: Path, n_queries: int, shares: Sequence[float], folds: int | None, seed: int) -> dict[Path, np.ndarray]:
     """The numbers of the queries of each file, by its path without the ending."""
-    from ranksieve.data.splits import fold_queries, split_queries
+    from ranksieve.data.sampling import fold_queries, split_queries
 
     if folds is None:
         parts = split_queries(n_queries, shares, seed=seed)

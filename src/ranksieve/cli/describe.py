@@ -32,7 +32,7 @@ FREQUENT = 3  # categories of a feature that are named
 @dataclass(frozen=True, kw_only=True)
 class DescribeArguments:
     file: Annotated[Path, typer.Argument(metavar="FILE", help=f"What to describe: {KINDS}.")]
-    events: Path | None = option(None, "OpenSearch's ubi_events of a log.", metavar="FILE")
+    events: Path | None = option(None, "OpenSearch's ubi_events, if FILE is its ubi_queries.", metavar="FILE")
     verify: bool = option(False, "Compare an index with its checksums.", "--verify")
     card: bool = option(False, "Write a model card: a model as a page of Markdown.", "--card")
     data: list[Path] | None = option(None, "With --card: data to measure the model on.", "--data", "-d")
@@ -88,7 +88,7 @@ def _write_card(path: str, data: list[Path], metric: list[str] | None, out: Path
     from ranksieve.files import atomic_text
 
     if os.path.isdir(path) or not is_model(path):
-        raise ParameterError(f"--card is for model files, and {path} is none; leave it out")
+        raise ParameterError(f"--card is for model files, and {path} is not one; leave it out")
     if out is not None:
         check_writable(out, path, *data)
     card = model_card(path, {Path(one).name: one for one in data}, metrics=metric or USUAL_METRICS)
@@ -245,10 +245,10 @@ def _describe_columns(roles: ColumnRoles) -> None:
 
 
 def _describe_data(source: Source) -> None:
-    from ranksieve.data.blocks import ListBuilder
+    from ranksieve.data.blocks import ListsBuilder
     from ranksieve.data.lists import list_facts
 
-    growing = ListBuilder(source.path)
+    growing = ListsBuilder(source.path)
     zeros = missing = values = 0
     codes: dict[int, Counter[float]] = {}  # how often each category of a feature occurs
     for block in source.blocks():

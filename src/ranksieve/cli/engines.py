@@ -58,18 +58,23 @@ class FeatureSetArguments:
         show_default="all that the engine has",
     )  # fmt: skip
     text: str | None = option(
-        None, "Parameter of a request with the query's text.", metavar="NAME", show_default="keywords; for Solr text"
+        None,
+        "Name of the request's parameter that holds the query's text.",
+        metavar="NAME",
+        show_default="keywords; for Solr text",
     )
     store: str | None = option(None, "Solr: the feature store.", metavar="NAME")
-    missing: str = option("nan", "What a document without a number gets; nan: no value.", metavar="zero|nan")
+    missing: str = option(
+        "nan", "Value of number.NAME for a document without the number; nan: no value.", metavar="zero|nan"
+    )
 
 
 @takes_options
 def feature_set(given: FeatureSetArguments) -> None:
     """Define features of an index in Elasticsearch, OpenSearch or Solr, under the same names.
 
-    These are bm25.FIELD and number.NAME, in Solr also length.FIELD and first.score. The engine computes their values,
-    so train on its feature log.
+    Engines can compute bm25.FIELD and number.NAME, and Solr also length.FIELD and first.score. Train on the feature log
+    of the engine, which computes the values.
     """
     check_writable(given.out)
     from ranksieve.files import atomic_text

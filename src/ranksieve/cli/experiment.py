@@ -15,7 +15,7 @@ from ranksieve.cli.console import show_error, show_facts, show_line, show_table
 from ranksieve.cli.files import reads_data
 from ranksieve.cli.shared_options import Missing, Quiet, out_option
 from ranksieve.errors import ParameterError
-from ranksieve.experiments.shipped import find_spec, shipped_specs
+from ranksieve.experiments.spec import find_spec, shipped_specs
 from ranksieve.text_formats import counted
 
 if sys.version_info >= (3, 11):

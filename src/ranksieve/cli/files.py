@@ -27,7 +27,10 @@ COLUMNS = {
         "Columns that are not features, such as texts: names or globs, separated by commas. A comma in a name is given "
         "as '?'.",
     ),
-    "categorical": ("categorical types", "Columns that hold categories, such as brands; named as for --ignore."),
+    "categorical": (
+        "categorical types",
+        "Columns that hold categories, such as brands: names or globs, as for --ignore.",
+    ),
 }
 
 

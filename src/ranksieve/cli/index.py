@@ -65,8 +65,8 @@ class VectorOptions:
 
     vectors: list[str] | None = option(
         None,
-        "Vectors of the documents: a NumPy array (float32 or float16, one row per document; several are one below the "
-        "other), svd:128 to fit an encoder on the texts that also encodes queries, or a function texts → array.",
+        "Vectors of the documents: a NumPy array (float32 or float16, one row per document; several arrays follow "
+        "each other), svd:128 to fit an encoder on the texts that also encodes queries, or a function texts → array.",
         metavar="FILE.npy|svd:N|FILE.py:FUNCTION", rich_help_panel=PANEL,
     )  # fmt: skip
     vector_ids: Path | None = option(
@@ -148,5 +148,5 @@ def _stop_words(stop: str) -> str | tuple[str, ...]:
         return tuple(Path(stop).read_text(encoding="utf-8").split())
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"--stop is {stop!r}: neither {' nor '.join(STOP_WORDS)}, and no file to read ({error}); give one of these"
+            f"--stop is {stop!r}; expected {', '.join(STOP_WORDS)}, or a file of words ({error})"
         ) from error

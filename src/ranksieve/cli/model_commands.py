@@ -87,7 +87,7 @@ class ConvertArguments:
     missing: str = option(
         "nan",
         "How the converted model treats missing values. nan: each split has a default direction, which RankLib and "
-        "QuickRank cannot express; zero: as 0; never: there are none.", metavar="nan|zero|never",
+        "QuickRank cannot express; zero: as 0; never: no value is missing.", metavar="nan|zero|never",
     )  # fmt: skip
     nearest: bool = option(
         False, "Solr only: replace a threshold that Solr cannot represent by the nearest one below.", "--nearest"
@@ -129,7 +129,7 @@ def convert(given: ConvertArguments) -> None:
 def bench(
     model: ModelArgument,
     data: Annotated[
-        Path | None, typer.Argument(metavar="DATA", help="Documents to score; random ones if omitted.")
+        Path | None, typer.Argument(metavar="DATA", help="Documents to score. Without it, random documents are scored.")
     ] = None,
     threads: Threads = 0,
 ) -> None:

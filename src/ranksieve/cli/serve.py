@@ -36,7 +36,7 @@ class ServeArguments:
     judgements: Path | None = option(None, "TREC file with grades. Judging on the page creates and changes it.")
     queries: Path | None = option(
         None,
-        "Texts of the queries in --judgements. Those of queries judged on the page are kept beside it.",
+        "File with the texts of the queries in --judgements. Texts of queries judged on the page are stored beside it.",
         "--query-file",
     )
     trained: Path | None = option(
@@ -78,7 +78,7 @@ class LimitOptions:
     max_query: int = option(10_000, "Characters of a query.", min=1, rich_help_panel=LIMITS)
     max_body: str = option("16M", "Size of a request.", metavar="SIZE", rich_help_panel=LIMITS)
     max_requests: int = option(
-        256, "Requests and idle connections at a time; more get 503.", min=1, rich_help_panel=LIMITS
+        256, "Requests and idle connections at a time; others are answered with 503.", min=1, rich_help_panel=LIMITS
     )
 
 

@@ -134,16 +134,16 @@ def estimate(
     check_whole("k", k)
     run = as_run(ranking)
     if run is None:
-        raise DataError("there is no ranking to estimate; give a run, as of ranking_of(model, dataset)")
+        raise DataError("there is no ranking to estimate; give a run, such as rs.clicks.ranking_of(model, data)")
     rows = np.flatnonzero(log.clicks)
     if not len(rows):
-        raise DataError("the log has no clicks; estimates need some")
+        raise DataError("the log has no clicks; use a log with clicks")
     weights = inverse_propensity_weights(log, propensities, clip=clip, self_normalize=False)[rows]
     ranks = _ranks(log, run, condensed)[rows]
     if not ranks.any():
         shown, ranked = (", ".join(map(str, ids[:3])) for ids in (log.query_ids, run.query_ids))
         raise DataError(
-            f"the ranking has none of the documents that were clicked; its queries are {ranked}, …, those of the log "
+            f"the ranking has none of the documents that were clicked; its queries are {ranked}, …, the log's are "
             f"{shown}, …; give a ranking of the log's queries and documents, with the same ids"
         )
     pages = np.searchsorted(log.offsets, rows, side="right") - 1
@@ -153,8 +153,8 @@ def estimate(
     if effective < FEW:
         warnings.warn(
             RanksieveWarning(
-                f"the clicks count like {effective:.0f} of equal weight, less than {FEW:.0f}: the estimate is rough; "
-                "use more pages, or a higher ", param("clip"),
+                f"the clicks count as much as {effective:.0f} of equal weight, fewer than {FEW:.0f}; the estimate is "
+                "rough: use more pages, or a higher ", param("clip"),
             ),
             stacklevel=caller_level(),
         )  # fmt: skip

@@ -97,15 +97,14 @@ def _of_experiments(cells: Cells, n_places: int, method: str) -> Propensities:
     with_clicks[: cells.n_places] = cells.by_place(cells.clicked) > 0
     known = np.flatnonzero((connected == connected[0]) & with_clicks)
     if not len(known) or known[0] != 0:
-        raise DataError("no document was clicked at the first place and shown at others; propensities need some")
+        raise DataError("no document was clicked at the first place and shown at others; use more pages")
     examination[known] = values[known] / values[0]
     missing = np.flatnonzero(np.isnan(examination))
     if len(missing):
         shown = ", ".join(str(place + 1) for place in missing[:5]) + (", …" if len(missing) > 5 else "")
         warnings.warn(
             RanksieveWarning(
-                f"no documents connect rank {shown} with the first; it gets the propensity of the next higher rank "
-                "that is known"
+                f"rank {shown} shares no documents with known ranks; it gets the propensity of the known rank above it"
             ),
             stacklevel=caller_level(),
         )

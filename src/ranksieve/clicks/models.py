@@ -76,7 +76,7 @@ def fit(
     if propensities is not None and model != "pbm":
         raise ParameterError(f"the click model {model!r} takes no propensities; fit 'pbm', or leave them out")
     if not log.n_clicks:
-        raise DataError(f"the log has {log.n_pages:,} pages and no click; a click model needs some")
+        raise DataError(f"the log has {log.n_pages:,} pages and no click; use a log with clicks")
     return MODELS[model](log, FitOptions(prior, iterations, tolerance, propensities))
 
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ranksieve.boosting.objectives.lambdas import discounts_by_rank
 from ranksieve.boosting.training_rows import Gradients, ObjectiveView
 from ranksieve.errors import DataError
-from ranksieve.kernels.lambdas import discounts_by_rank
 from ranksieve.kernels.rate_lambdas import all_rate_lambdas
 from ranksieve.rules import Traits, integer
 

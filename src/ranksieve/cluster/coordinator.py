@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.callbacks import defined_mean
+from ranksieve.boosting.external_grower import ExternalGrower
 from ranksieve.boosting.fixed_point import Extent, Scales, to_fixed_point
 from ranksieve.boosting.grower import Leaves
 from ranksieve.boosting.loop import State
-from ranksieve.boosting.sum_grower import SumGrower
 from ranksieve.boosting.training_rows import NO_ROWS, TrainingRows
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.messages import SelectedRows, ShardReport
@@ -147,7 +147,7 @@ class _RowCache:
             numbers[:] = self._numbers[self._places]
 
 
-class RemoteGrower(SumGrower):
+class RemoteGrower(ExternalGrower):
     """Grows a tree on rows that the workers have sent, or on sums of their histograms.
 
     The histograms of one leaf are requested ahead. More of them hardly save messages, because new leaves mostly have
@@ -171,16 +171,16 @@ class RemoteGrower(SumGrower):
             return super().grow(target, rng)[0], None
         columns, key = self._choose_columns(rng), self._draw_key(rng)
         reads_files = self._params.memory != AUTO and target.extent.n == self._n_docs
-        self.ahead = self._params.leaves if reads_files else 1
+        self.n_prefetched = self._params.leaves if reads_files else 1
         while True:
             try:
                 return self._grow_on_sums(target.extent, columns, key), None
             except Restart:
                 continue
 
-    def _leaves(self, target: Any, placed: TreeRows, bounds: np.ndarray) -> None:
+    def _leaves(self, target: Any, tree_rows: TreeRows, bounds: np.ndarray) -> None:
         """None: the workers score their own rows."""
 
-    def _place(self, target: Any, scales: Scales) -> TreeRows:
+    def _tree_rows(self, target: Any, scales: Scales) -> TreeRows:
         fixed = to_fixed_point(target.grad, target.hess, scales, target.row_numbers)
         return self._all_of(target.bins, fixed)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranksieve.boosting.disk_grower import DiskGrower, LeafNumbers
+from ranksieve.boosting.external_grower import HistogramRequest, LeafSplit, RootHistogram, SplitPoint, existing_bins
 from ranksieve.boosting.fixed_point import Extent, Scales, Sums, to_fixed_point
 from ranksieve.boosting.grower import Grower, Leaves, only_columns
-from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram, SplitPoint, live_places
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.data.binned import Binned
 from ranksieve.kernels import growing as kernels
@@ -34,7 +34,7 @@ class LeafSums(Grower):
 
     def _allocate_histograms(self, n_planes: int) -> None:
         super()._allocate_histograms(n_planes)
-        self._live = live_places(self._n_bins, n_planes)
+        self._existing = existing_bins(self._n_bins, n_planes)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """The bins of some documents, in the columns that trees may use."""
@@ -52,7 +52,7 @@ class LeafSums(Grower):
         """All training rows in one leaf."""
         self._target, self._scales_now = target, scales
         self._prepare_histograms(scales.n_planes)
-        self._rows = self._place(target, scales)
+        self._rows = self._tree_rows(target, scales)
         self._bounds = np.zeros((self._params.leaves, 2), np.int64)
         self._bounds[0, 1] = len(self._rows.members)
         self._n_leaves, self._has_all_rows = 1, target.rows is None
@@ -95,7 +95,7 @@ class LeafSums(Grower):
             border = self._border(request.leaf, request.cut)
             start, stop = (start, border) if request.left else (border, stop)
         sum_leaf(self._rows, self._all_columns, start, stop, self._hist, self._spare, 0, -1)
-        return self._hist.reshape(-1)[self._live]
+        return self._hist.reshape(-1)[self._existing]
 
     def leaves(self) -> Leaves | None:
         """The leaf of every document, if all were training rows."""
@@ -120,7 +120,7 @@ class _SelectedSums(LeafSums):
     def take(self, rows: np.ndarray) -> np.ndarray:
         return only_columns(self._disk.take(rows), self._columns, self._n_columns)
 
-    def _place(self, target: TreeTarget, scales: Scales) -> TreeRows:
+    def _tree_rows(self, target: TreeTarget, scales: Scales) -> TreeRows:
         assert target.rows is not None
         fixed = to_fixed_point(target.grad, target.hess, scales, target.rows, target.first_row)
         return self._all_of(self.take(target.rows), fixed)
@@ -157,11 +157,6 @@ class _FileSums(DiskGrower):
         self._sizes = np.bincount(self._numbers, minlength=self._n_leaves)
         taken = {leaf for leaf in super()._leaves_to_take() if part_of[leaf] == leaf}
         return [leaf for leaf, whole in enumerate(part_of) if whole in taken]
-
-
-def leaf_sums_of(data: Binned, params: Params, threads: int) -> LeafSums | DiskLeafSums:
-    """`LeafSums` for bins in memory, `DiskLeafSums` for bins in a file."""
-    return (LeafSums if data.disk is None else DiskLeafSums)(data, params, threads)
 
 
 class DiskLeafSums:

@@ -15,16 +15,16 @@ import numpy as np
 from ranksieve.boosting.bagging import bagged, training_scores
 from ranksieve.boosting.callbacks import ValidationSet
 from ranksieve.boosting.disk_scores import new_scores
+from ranksieve.boosting.external_grower import HistogramRequest, LeafSplit, RootHistogram
 from ranksieve.boosting.fixed_point import Extent, Scales, Sums
 from ranksieve.boosting.initial_scores import TRAIN, Base
 from ranksieve.boosting.query_labels import QueryLabels
-from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram
 from ranksieve.boosting.train_forest import first_selection
 from ranksieve.boosting.training_rows import TrainingLists, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.copies import LocalCopy, ShardData, folder_of, remove_old
 from ranksieve.cluster.layout import Shares
-from ranksieve.cluster.leaf_sums import leaf_sums_of
+from ranksieve.cluster.leaf_sums import DiskLeafSums, LeafSums
 from ranksieve.cluster.messages import RunConfig, SelectedRows, SetSummary, ShardReport
 from ranksieve.cluster.partitions import category_options, numba_threads
 from ranksieve.data.bin_file import BinFile
@@ -73,7 +73,8 @@ class Shard:
             except ParameterError as error:
                 self._error = error
                 return
-            self._leaf_sums = leaf_sums_of(self._data.sets[TRAIN], config.params, threads)
+            train_set = self._data.sets[TRAIN]
+            self._leaf_sums = (LeafSums if train_set.disk is None else DiskLeafSums)(train_set, config.params, threads)
 
     def _load(self, shares: Shares, partitions: dict[str, list[Any]], folder: Path) -> ShardData:
         config, sets = self._config, {}

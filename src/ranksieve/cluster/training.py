@@ -16,7 +16,7 @@ from ranksieve.boosting.initial_scores import TRAIN, ScoresBase
 from ranksieve.boosting.job import TrainingJob, named_sets, report_data
 from ranksieve.boosting.loop import Parts, State
 from ranksieve.boosting.position_bias import PositionBiases, count_positions
-from ranksieve.boosting.train_forest import BoostingRun, start_of
+from ranksieve.boosting.train_forest import BoostingRun, checked_base
 from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.cluster.connect import workers_of
 from ranksieve.cluster.coordinator import RemoteGrower, RemoteLists, RemoteScores, RemoteValidationSet
@@ -180,7 +180,7 @@ class Cluster:
 def _load(job: TrainingJob, pool: WorkerPool, config: RunConfig, data: Binned) -> BoostingRun:
     """Load the data on the workers, and check labels and `init` on the client."""
     params, summaries = job.params, pool.load()
-    base = start_of(job, data, None, summaries[TRAIN])
+    base = checked_base(job, data, None, summaries[TRAIN])
     if isinstance(base, ScoresBase):
         raise ParameterError(
             param("init"), " is an array of scores; on a cluster give a model or the name of a feature"

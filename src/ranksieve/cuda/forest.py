@@ -11,6 +11,7 @@ import numpy as np
 from numba import cuda, float64, int32, int64
 
 from ranksieve.cuda.device import SIMULATED, empty, kernel, upload
+from ranksieve.kernels.quantize import ZERO_THRESHOLD
 
 SIDE_BY_SIDE = 2  # documents of a thread, which wait for memory together
 MOST_SPLITS = 1024  # of a tree that is in shared memory; larger trees are read from memory
@@ -19,7 +20,6 @@ LEFT_IF_MISSING, ZERO_IS_MISSING = 1, 2
 TILE, WIDTH = 32, 33  # one more than a tile: no two rows share a bank
 BLOCK = 32 if SIMULATED else 256
 AT_A_TIME = 1 << 20  # documents
-ZERO = float(np.float32(1e-35))  # as in `kernels.quantize`
 
 
 class Trees(NamedTuple):
@@ -52,7 +52,7 @@ def transpose(rows, n_docs, n_features, columns):
 @cuda.jit(device=True)
 def goes_left(value, threshold, flags):
     """Whether a value goes left; NaN, and zero where it counts as missing, go where missing values go."""
-    if value != value or ((flags & ZERO_IS_MISSING) != 0 and abs(value) <= ZERO):
+    if value != value or ((flags & ZERO_IS_MISSING) != 0 and abs(value) <= ZERO_THRESHOLD):
         return (flags & LEFT_IF_MISSING) != 0
     return value <= threshold
 

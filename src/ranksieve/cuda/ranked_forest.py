@@ -20,6 +20,7 @@ from ranksieve.cuda.device import SIMULATED, Kernel, empty, kernel, most_shared,
 from ranksieve.cuda.sorting import OrderBySteps
 from ranksieve.cuda.thread_blocks import WARP, ballot
 from ranksieve.dtypes import MISSING_BIN
+from ranksieve.kernels.quantize import ZERO_THRESHOLD
 
 EDGES = 256
 NODES = 4096  # of the trees that are in shared memory at a time
@@ -29,7 +30,6 @@ MOST_DOCS = WARP if SIMULATED else 896  # of a block
 LEAST_DOCS = WARP if SIMULATED else 128
 STEPS = 1 if SIMULATED else 8  # between two looks whether a warp is done
 LEAF = 0xFF000000
-ZERO = float(np.float32(1e-35))  # as in `kernels.quantize`
 AT_A_TIME = 1 << 20  # documents
 RANK_THREADS = WARP if SIMULATED else 256
 
@@ -54,7 +54,7 @@ def _rank_kernel(real: Any) -> Kernel:
                 if value > shared[uint32(uint32(rank + half - uint32(1)) * uint32(GROUP) + uint32(lane))]:
                     rank = uint32(rank + half)
                 half = uint32(half >> uint32(1))
-            if value != value or (zero_missing[column] and abs(value) <= ZERO):
+            if value != value or (zero_missing[column] and abs(value) <= ZERO_THRESHOLD):
                 rank = uint32(MISSING_BIN)
             ranks[(group * n_docs + doc) * GROUP + lane] = uint8(rank)
 

@@ -111,7 +111,7 @@ class BinStore:
         n_docs += self._in_memory // width
         return self._used(width) + n_bytes + n_docs * MEMORY_BYTES <= self._limit
 
-    def room(self, file: BinFile) -> int:
+    def rows_in_memory(self, file: BinFile) -> int:
         """How many rows of a file can be in memory at a time. Files share the memory by their numbers of documents."""
         used = self._used(file.width) + self._in_memory + self._doc_bytes + self._column_bytes
         left = (self._total - used) * file.n_rows / max(self._in_files, 1)
@@ -192,9 +192,9 @@ class BinStore:
             self.listener.note(f"{path}: the bin file is damaged ({error}); it is written again")
             return None
         self.listener.note(f"{path}: {file_size(file.n_bytes)} of bins are read from this file of an earlier run")
-        return self.opened(stored, validation=validation)
+        return self.use_file(stored, validation=validation)
 
-    def create(
+    def new_file(
         self, source: Source | None, key: str | None, n_docs: int, width: int, *, validation: bool = False
     ) -> FileSink | None:
         """Where to write the bins of a data set; None if they fit into memory."""
@@ -219,9 +219,9 @@ class BinStore:
         keep = self.keep and not temporary
         what = "they are kept" if keep else "during the training they are"
         self.listener.note(f"the bins of {name} take {file_size(n_bytes)}{why}; {what} in {path}")
-        return FileSink(path, width, key, partial(self.opened, keep=keep, validation=validation))
+        return FileSink(path, width, key, partial(self.use_file, keep=keep, validation=validation))
 
-    def opened(self, stored: StoredBins, *, keep: bool | None = None, validation: bool = False) -> StoredBins:
+    def use_file(self, stored: StoredBins, *, keep: bool | None = None, validation: bool = False) -> StoredBins:
         """Count the documents of a file that is used from now on."""
         if not validation:  # metrics need the labels of validation sets for every tree
             stored = replace(stored, lists=stored.lists.small())

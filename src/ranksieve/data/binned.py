@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binning import Binning, BinningSketch, check_codes
-from ranksieve.data.blocks import Block, ListBuilder, Source, check_narrow, give_back_memory, reading_ahead, widened
+from ranksieve.data.blocks import Block, ListsBuilder, Source, check_narrow, give_back_memory, reading_ahead, widened
 from ranksieve.data.categories import check_same_codes
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_rows import DiskRows
@@ -48,7 +48,7 @@ class Binned(Described):
     @classmethod
     def of(cls, stored: StoredBins, store: BinStore) -> Binned:
         """The bins of a file."""
-        disk = DiskRows(stored.file, store.room)
+        disk = DiskRows(stored.file, store.rows_in_memory)
         return cls(stored.file.mapped, stored.lists, stored.binning, stored.info, disk)
 
 
@@ -68,13 +68,13 @@ def bin_data(
     A `store` keeps bins in a file if they do not fit into memory. `validation` is True for validation data.
     """
     data = open_data(data, missing=missing)
-    most, place = {"max_bins": max_bins, "max_cat_bins": max_cat_bins}, _Place(store, validation)
+    most, destination = {"max_bins": max_bins, "max_cat_bins": max_cat_bins}, _Destination(store, validation)
     if isinstance(data, Binned):
         _check_same_binning(data, binning, most)
         return data
     if isinstance(data, Dataset):
-        return _bin_dataset(data, most, binning, place)
-    return _bin_source(data, most, binning, place)
+        return _bin_dataset(data, most, binning, destination)
+    return _bin_source(data, most, binning, destination)
 
 
 def bin_like(given: Any, train_set: Binned, *, missing: str = "zero", store: BinStore | None = None) -> Binned:
@@ -87,7 +87,7 @@ def bin_like(given: Any, train_set: Binned, *, missing: str = "zero", store: Bin
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Destination:
     """Where bins go."""
 
     store: BinStore | None
@@ -100,11 +100,11 @@ class _Place:
         stored = self.store.find(source, key, validation=self.validation)
         return None if stored is None else Binned.of(stored, self.store)
 
-    def create(self, source: Source | None, key: str | None, n_docs: int, binning: Binning) -> MemorySink | FileSink:
+    def open_sink(self, source: Source | None, key: str | None, n_docs: int, binning: Binning) -> MemorySink | FileSink:
         width = -(-binning.n_features // LANES) * LANES
         sink = None
         if self.store is not None:
-            sink = self.store.create(source, key, n_docs, width, validation=self.validation)
+            sink = self.store.new_file(source, key, n_docs, width, validation=self.validation)
         return sink or MemorySink(n_docs, width)
 
     def check_sample(self, n_docs: int, width: int, source: str) -> None:
@@ -135,13 +135,13 @@ class MemorySink:
     def __exit__(self, *error: Any) -> None:
         pass
 
-    def room(self, n_rows: int, source: str) -> np.ndarray:
+    def reserve(self, n_rows: int, source: str) -> np.ndarray:
         """Where to put the bins of the next rows."""
         if self.n_docs + n_rows > len(self.bins):
             raise DataError(f"{source}: the file grew while it was read; start again")
         return self.bins[self.n_docs : self.n_docs + n_rows]
 
-    def done(self, n_rows: int) -> None:
+    def advance(self, n_rows: int) -> None:
         """The bins of the next rows are there."""
         self.n_docs += n_rows
 
@@ -149,70 +149,74 @@ class MemorySink:
         """All bins are there."""
 
 
-def _bin_dataset(data: Dataset, most: dict[str, int], binning: Binning | None, place: _Place) -> Binned:
+def _bin_dataset(data: Dataset, most: dict[str, int], binning: Binning | None, destination: _Destination) -> Binned:
     sketch = BinningSketch(data.info, **most)
     if binning is None:
-        place.check_sample(data.n_docs, data.n_features, data.source)
+        destination.check_sample(data.n_docs, data.n_features, data.source)
         for block in data.blocks(in_user_order=True):  # the rows have the numbers that they have in a file
             sketch.add(block, source=data.source)
         binning = sketch.finish()
     _check_width(data.n_features, binning, data.source)
     lists = replace(data.lists, order=None)  # blocks are in the order of the lists
-    with place.create(None, None, data.n_docs, binning) as sink:
+    with destination.open_sink(None, None, data.n_docs, binning) as sink:
         for block in data.blocks():
             _fill_rows(sink, block, binning, data.info)
         sink.finish(lists, binning, data.info)
-    binned = place.binned(sink, lists, binning, data.info)
+    binned = destination.binned(sink, lists, binning, data.info)
     return replace(binned, lists=replace(binned.lists, order=data.lists.order))
 
 
-def _bin_source(source: Source, most: dict[str, int], binning: Binning | None, place: _Place) -> Binned:
-    key = None if place.store is None else place.store.key(source, most, binning)
-    found = place.find(source, key)
+def _bin_source(source: Source, most: dict[str, int], binning: Binning | None, destination: _Destination) -> Binned:
+    key = None if destination.store is None else destination.store.key(source, most, binning)
+    found = destination.find(source, key)
     if found is not None:
         return found
     lists = None
     if binning is None or source.n_docs is None:  # else one pass is enough
-        lists, binning = _first_pass(source, most, binning, None, place)
+        lists, binning = _first_pass(source, most, binning, None, destination)
         give_back_memory()
     n_docs = source.n_docs if lists is None else lists.n_docs
     assert n_docs is not None
-    with place.create(source, key, n_docs, binning) as sink:
+    with destination.open_sink(source, key, n_docs, binning) as sink:
         if lists is None:
-            lists, _ = _first_pass(source, most, binning, sink, place)
+            lists, _ = _first_pass(source, most, binning, sink, destination)
         else:
-            _second_pass(source, binning, sink, place)
+            _second_pass(source, binning, sink, destination)
         if sink.n_docs != n_docs:
             change = "shrank" if sink.n_docs < n_docs else "grew"
             raise DataError(f"{source.path}: the file {change} while it was read; start again")
         info = source.info.with_names(binning.n_features)
         sink.finish(lists, binning, info)
     give_back_memory()
-    return place.binned(sink, lists, binning, info)
+    return destination.binned(sink, lists, binning, info)
 
 
 def _first_pass(
-    source: Source, most: dict[str, int], binning: Binning | None, sink: MemorySink | FileSink | None, place: _Place
+    source: Source,
+    most: dict[str, int],
+    binning: Binning | None,
+    sink: MemorySink | FileSink | None,
+    destination: _Destination,
 ) -> tuple[Lists, Binning]:
     """The lists, and the binning if none is given; writes the bins if there is a sink."""
     name = source.path
-    growing = ListBuilder(name)
+    growing = ListsBuilder(name)
     sketch = BinningSketch(source.info, **most, n_all=source.n_docs or 0)
     if binning is None:
-        place.check_sample(source.n_docs or 0, source.n_features or 0, name)
+        destination.check_sample(source.n_docs or 0, source.n_features or 0, name)
     width = n_docs = 0
     with reading_ahead(source, sampled_from=0 if binning is None else None) as blocks:
         for block in blocks:
             n_docs += block.n_docs
             if binning is None:
-                place.check_sample(n_docs, block.rows.shape[1], name)  # of text, which is not known before
+                destination.check_sample(n_docs, block.rows.shape[1], name)  # of text, which is not known before
                 sketch.add(block.rows, source=name)
             elif sink is not None:
                 _check_width(block.rows.shape[1], binning, name, narrower=block.columns is None)
                 _fill(sink, block, binning, source)
             width = max(width, block.rows.shape[1])
             growing.append(block)
-            place.report("reading the data", source)
+            destination.report("reading the data", source)
     lists = growing.finish()
     binning = binning or sketch.finish()
     _check_width(width, binning, name, narrower=source.feature_names is None)
@@ -220,13 +224,13 @@ def _first_pass(
     return lists, binning
 
 
-def _second_pass(source: Source, binning: Binning, sink: MemorySink | FileSink, place: _Place) -> None:
+def _second_pass(source: Source, binning: Binning, sink: MemorySink | FileSink, destination: _Destination) -> None:
     """Write the bins."""
     with reading_ahead(source) as blocks:
         for block in blocks:
             _fill(sink, block, binning, source)
             del block  # before the next one is waited for
-            place.report("binning the data", source)
+            destination.report("binning the data", source)
 
 
 def _check_same_binning(data: Binned, binning: Binning | None, most: dict[str, int]) -> None:
@@ -253,8 +257,8 @@ def _fill(sink: MemorySink | FileSink, block: Block, binning: Binning, source: S
 def _fill_rows(sink: MemorySink | FileSink, block: Rows, binning: Binning, info: FeatureInfo) -> None:
     for feature in binning.codes:
         check_codes(block[:, feature], info.name_of(feature), info.source)
-    binning.transform(block, sink.room(len(block), info.source))
-    sink.done(len(block))
+    binning.transform(block, sink.reserve(len(block), info.source))
+    sink.advance(len(block))
 
 
 def _check_width(width: int, binning: Binning, source: str, *, narrower: bool = False) -> None:

@@ -18,7 +18,7 @@ from ranksieve.data.sampled_rows import key_of, parts_of, share_below
 from ranksieve.dtypes import BIN, FEATURE, MAX_BINS, MISSING_BIN
 from ranksieve.errors import DataError
 from ranksieve.kernels import binning as kernels
-from ranksieve.kernels.quantize import heaps_of
+from ranksieve.kernels.quantize import make_heaps
 
 SAMPLE_ROWS = 65_536  # rows that quantiles are taken from, 250 a bin; all of them in smaller sets
 LARGEST = np.finfo(FEATURE).max  # threshold of "every value left, missing right"
@@ -288,3 +288,12 @@ def check_codes(values: np.ndarray, feature: str, source: str) -> None:
             f"{source}: feature {feature!r} is categorical and holds {wrong[0]:g}; expected integers from 0 to "
             f"{MAX_CATEGORIES - 1:,}, or texts"
         )
+
+
+def heaps_of(thresholds: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The heaps of columns of ascending thresholds: their values, where each begins, and its levels."""
+    levels = np.maximum(4, np.ceil(np.log2(np.diff(starts) + 1))).astype(np.int64)
+    heap_starts = np.concatenate([[0], np.cumsum(1 << levels)]).astype(np.int64)
+    heaps = np.zeros(heap_starts[-1], np.float32)
+    make_heaps(thresholds, starts, levels, heap_starts, heaps)
+    return heaps, heap_starts[:-1].copy(), levels

@@ -1,4 +1,4 @@
-"""`Block`: some rows of the data. `Source`: data that is read in blocks. `ListBuilder`: lists from blocks."""
+"""`Block`: some rows of the data. `Source`: data that is read in blocks. `ListsBuilder`: lists from blocks."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def give_back_memory() -> None:
     pa.default_memory_pool().release_unused()
 
 
-class ListBuilder:
+class ListsBuilder:
     """Makes `Lists` of the blocks that are appended; `source` names the data in messages."""
 
     def __init__(self, source: str, *, doc_ids: bool = False):

@@ -82,12 +82,14 @@ class CsvSource(TableSource):
             row = pc.index(pc.match_substring(column, "\n"), True).as_py()
             if row >= 0:
                 raise DataError(
-                    f"{self._place(done + row)}: column {name!r} has a line break; a quote that is not "
+                    f"{self._row_name(done + row)}: column {name!r} has a line break; a quote that is not "
                     "closed in its line joins lines, so remove it, or write it twice within a quoted cell"
                 )
             row = pc.index(column, "").as_py() if name in self._ids else -1
             if row >= 0:
-                raise DataError(f"{self._place(done + row)}: column {name!r} is empty; every row needs a value there")
+                raise DataError(
+                    f"{self._row_name(done + row)}: column {name!r} is empty; every row needs a value there"
+                )
 
     def _parsed(self, lines: bytes, done: int) -> pa.Table:
         """The rows of some lines after `done` rows."""
@@ -148,7 +150,7 @@ class CsvSource(TableSource):
         )
         return int(found)
 
-    def _place(self, row: int) -> str:
+    def _row_name(self, row: int) -> str:
         return f"{self.path}:{self._line(row + 2)}"
 
     def _line(self, number: int) -> int:

@@ -12,7 +12,7 @@ from ranksieve.data.compression import TextStream
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.kernels import letor as kernel
-from ranksieve.kernels.decimals import FEED, LARGEST
+from ranksieve.kernels.decimals import LARGEST, LINE_FEED
 
 FIRST_BYTES = 1 << 18  # a small first chunk gives the number of features before much is parsed
 CHUNK_BYTES = 1 << 23  # enough lines to keep every thread busy, small beside any data set
@@ -77,8 +77,8 @@ def chunks(stream: TextStream) -> Iterator[tuple[bytearray, int, int]]:
         ended = filled < room
         if first and text.startswith(BOM):
             start = len(BOM)
-        if ended and filled and text[filled - 1] != FEED:
-            text[filled] = FEED
+        if ended and filled and text[filled - 1] != LINE_FEED:
+            text[filled] = LINE_FEED
             filled += 1
         stop = text.rfind(b"\n", 0, filled) + 1
         if stop:

@@ -10,7 +10,7 @@ import numpy as np
 from ranksieve.data.lists import Lists, starts_of
 from ranksieve.dtypes import GRADE, ROW
 from ranksieve.kernels.counter_random import draw_per_query
-from ranksieve.kernels.top_per_query import largest_per_query
+from ranksieve.kernels.offsets import largest_per_query
 
 PART_ROWS = 1 << 18  # labels that are worked on at a time
 

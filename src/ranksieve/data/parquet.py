@@ -46,7 +46,7 @@ class ParquetSource(TableSource):
         self._file, self.info = path, FeatureInfo(source=str(path), absent=float("nan"))
         self.files = permanent_paths(path)
         with self._open() as file:
-            schema = self._reading(lambda: file.schema_arrow)
+            schema = self._checked_read(lambda: file.schema_arrow)
             n_docs = file.metadata.num_rows
         note = self._note(schema)
         candidates, categorical = note.get("candidates"), note.get("categorical")
@@ -54,11 +54,11 @@ class ParquetSource(TableSource):
             (), None, str(path), float("nan"), candidates if isinstance(candidates, dict) else None,
             {str(name): [] for name in categorical} if isinstance(categorical, list) else {},
         )  # fmt: skip
-        super().__init__(info, schema, options, n_docs, self._noted(note, schema.names))
+        super().__init__(info, schema, options, n_docs, self._noted_first_stage(note, schema.names))
 
     def _count_values(self, name: str) -> Counter[str]:
         with self._open() as file:
-            found: Counter[str] = self._reading(
+            found: Counter[str] = self._checked_read(
                 lambda: count_values(batch.column(name) for batch in file.iter_batches(columns=[name]))
             )
             return found
@@ -66,20 +66,20 @@ class ParquetSource(TableSource):
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         done, n_docs = 0, self.n_docs or 1
         with self._open() as file:
-            for batch in self._decoded(file, rows):
+            for batch in self._read_batches(file, rows):
                 done += batch.num_rows
                 self.fraction_read = done / n_docs
                 yield batch
 
-    def _decoded(self, file: pq.ParquetFile, rows: int) -> Iterator[pa.RecordBatch]:
+    def _read_batches(self, file: pq.ParquetFile, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows; where thresholds are learned, without features in row groups that are not needed for these."""
-        for groups, columns in self._stretches(file.metadata):
+        for groups, columns in self._group_runs(file.metadata):
             options = {"row_groups": groups, "columns": columns, "use_threads": self.use_threads}
-            batches = self._reading(partial(file.iter_batches, rows, **options))
-            while (batch := self._reading(partial(next, batches, None))) is not None:
+            batches = self._checked_read(partial(file.iter_batches, rows, **options))
+            while (batch := self._checked_read(partial(next, batches, None))) is not None:
                 yield batch
 
-    def _stretches(self, metadata: pq.FileMetaData) -> list[tuple[list[int] | None, list[str] | None]]:
+    def _group_runs(self, metadata: pq.FileMetaData) -> list[tuple[list[int] | None, list[str] | None]]:
         """Row groups that are read together, and which of their columns; None: all."""
         others = list(self._columns.values())
         if self.sampled_from is None or self.info.categories or any(self._lists.values.values()) or not others:
@@ -93,14 +93,14 @@ class ParquetSource(TableSource):
         ]
 
     def _block(self, batch: pa.RecordBatch, done: int) -> Block:
-        block: Block = self._reading(lambda: super(ParquetSource, self)._block(batch, done))
+        block: Block = self._checked_read(lambda: super(ParquetSource, self)._block(batch, done))
         return block
 
     def _open(self) -> pq.ParquetFile:
         # So a pass holds one block and a page of each column; pre-buffering would hold the whole file.
-        return self._reading(lambda: pq.ParquetFile(self._file, pre_buffer=False, buffer_size=BUFFER_BYTES))
+        return self._checked_read(lambda: pq.ParquetFile(self._file, pre_buffer=False, buffer_size=BUFFER_BYTES))
 
-    def _reading(self, read: Callable[[], Any]) -> Any:
+    def _checked_read(self, read: Callable[[], Any]) -> Any:
         """What a function reads from the file, or a `DataError` that names the problem with the file."""
         try:
             return read()
@@ -132,7 +132,7 @@ class ParquetSource(TableSource):
             )
         return note
 
-    def _noted(self, note: dict[str, Any], columns: Sequence[str]) -> str | None:
+    def _noted_first_stage(self, note: dict[str, Any], columns: Sequence[str]) -> str | None:
         """The name of the first stage's score: it is noted by name, or by its number among the features."""
         noted = note.get("first_stage")
         if not isinstance(noted, int):

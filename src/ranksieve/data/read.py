@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
-from ranksieve.data.blocks import ListBuilder, Source, check_narrow, widened
+from ranksieve.data.blocks import ListsBuilder, Source, check_narrow, widened
 from ranksieve.data.categories import Categorical, Encoder, categorical_text, check_same_codes
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import CsvSource, is_csv
@@ -200,7 +200,7 @@ def read_source(source: Source, *, query: Any = None) -> Dataset:
 
 def _read_source(source: Source, query: Any) -> Dataset:
     rows = _GrowingRows(source)
-    growing = ListBuilder(source.path, doc_ids=True)
+    growing = ListsBuilder(source.path, doc_ids=True)
     for block in source.blocks(READ_ROWS):
         if query is not None:
             block = block.take_runs(np.array([str(run_id) == str(query) for run_id in block.run_ids], dtype=bool))

@@ -66,8 +66,8 @@ def to_arrays(
 class FileSink:
     """A bin file that is written; it gets its name at the end of the context, and is removed if something fails."""
 
-    def __init__(self, path: Path, width: int, key: str | None, opened: Callable[[StoredBins], StoredBins]) -> None:
-        self._path, self._width, self._key, self._opened = path, width, key, opened
+    def __init__(self, path: Path, width: int, key: str | None, use_file: Callable[[StoredBins], StoredBins]) -> None:
+        self._path, self._width, self._key, self._use_file = path, width, key, use_file
         self._stack = contextlib.ExitStack()
         self._room = np.zeros((0, width), BIN)
         self._file: BinFile | None = None  # what was written, where files can be renamed while they are open
@@ -84,13 +84,13 @@ class FileSink:
     def __exit__(self, *error: Any) -> None:
         self._stack.__exit__(*error)
 
-    def room(self, n_rows: int, source: str) -> np.ndarray:
+    def reserve(self, n_rows: int, source: str) -> np.ndarray:
         """Where to put the bins of the next rows."""
         if n_rows > len(self._room):
             self._room = np.zeros((n_rows, self._width), BIN)
         return self._room[:n_rows]
 
-    def done(self, n_rows: int) -> None:
+    def advance(self, n_rows: int) -> None:
         """The bins of the next rows are there."""
         self._writer.append(self._room[:n_rows])
 
@@ -125,4 +125,4 @@ class FileSink:
     def stored(self) -> StoredBins:
         """The bins; after the context."""
         file = self._file or BinFile(self._path, self._stored[0].n_docs, self._width)
-        return self._opened(StoredBins(file, *self._stored))
+        return self._use_file(StoredBins(file, *self._stored))

@@ -40,7 +40,7 @@ class TableSource(Source):
         Which columns hold what.
     n_docs
         The number of rows, where it is known.
-    noted
+    noted_first_stage
         The column that the file notes as the first stage's score; `options` take precedence. It may be left out.
     """
 
@@ -52,7 +52,7 @@ class TableSource(Source):
         schema: pa.Schema,
         options: ReadOptions,
         n_docs: int | None = None,
-        noted: str | None = None,
+        noted_first_stage: str | None = None,
     ) -> None:
         place = info.source
         twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
@@ -72,10 +72,10 @@ class TableSource(Source):
             if self._encoders.get(name) is None:
                 _check_numbers(schema.field(name), place, features_only=options.features_only)
         self._check_roles(schema, place)
-        first_stage, self.noted_first_stage = options.first_stage, noted
-        if first_stage is None and noted in names:
-            first_stage = noted
-        found = {**info.categories, **names_of(self._encoders)}
+        first_stage, self.noted_first_stage = options.first_stage, noted_first_stage
+        if first_stage is None and noted_first_stage in names:
+            first_stage = noted_first_stage
+        found = {**info.categories, **category_names(self._encoders)}
         categories = {name: found[name] for name in names if name in found}
         features = set(names)
         left_out = options.reasons([name for name in schema.names if name not in features], self._columns)
@@ -96,7 +96,7 @@ class TableSource(Source):
                 _check_numbers(schema.field(name), place, role)
                 continue
             try:
-                plain(pa.array([], kind)).cast(pa.string())
+                without_dictionary(pa.array([], kind)).cast(pa.string())
             except (pa.ArrowException, TypeError) as error:
                 raise DataError(
                     f"{place}: column {name!r} holds {kind_text(kind)}; expected integers or texts"
@@ -110,7 +110,7 @@ class TableSource(Source):
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows in order, a limited number at a time; sets `fraction_read`."""
 
-    def _place(self, row: int) -> str:
+    def _row_name(self, row: int) -> str:
         """A row, counted from 0, as messages name it."""
         return f"{self.path}: row {row}"
 
@@ -140,7 +140,7 @@ class TableSource(Source):
         columns = self._columns
         labels = np.zeros(batch.num_rows, LABEL)
         if "label" in columns:
-            labels = self._grades(batch, columns["label"], done, LABEL)
+            labels = self._non_negative(batch, columns["label"], done, LABEL)
         runs: tuple[list[Any], np.ndarray] = [0], np.array([batch.num_rows], OFFSET)
         if "qid" in columns:
             runs = _runs(self._query_ids(batch, done))
@@ -152,7 +152,7 @@ class TableSource(Source):
             labels,
             *runs,
             doc_ids=doc_ids,
-            weights=self._grades(batch, columns["weight"], done, np.float64) if "weight" in columns else None,
+            weights=self._non_negative(batch, columns["weight"], done, np.float64) if "weight" in columns else None,
             positions=self._positions(batch, columns["position"], done) if "position" in columns else None,
             columns=rows,
         )
@@ -162,52 +162,52 @@ class TableSource(Source):
         names = self.info.feature_names
         if names[0] not in batch.schema.names:
             return None
-        rows = to_columns({name: batch.column(name) for name in names}, self._encoders)
+        rows = encode_columns({name: batch.column(name) for name in names}, self._encoders)
         if (found := rows.find_infinite()) is not None:
             raise DataError(
-                f"{self._place(done + found[0])}: feature {names[found[1]]!r} is infinite; "
+                f"{self._row_name(done + found[0])}: feature {names[found[1]]!r} is infinite; "
                 "write null for an unknown value or a large finite number"
             )
         return rows
 
-    def _whole(self, batch: Any, name: str, done: int) -> Any:
+    def _without_nulls(self, batch: Any, name: str, done: int) -> Any:
         """A column of a batch or a table without nulls."""
         column = batch.column(name)
         if column.null_count:
             row = done + int(np.argmax(_to_numpy(column.is_null())))
-            raise DataError(f"{self._place(row)}: column {name!r} is null; every row needs a value there")
+            raise DataError(f"{self._row_name(row)}: column {name!r} is null; every row needs a value there")
         return column
 
-    def _grades(self, batch: pa.RecordBatch, name: str, done: int, dtype: Any) -> np.ndarray:
+    def _non_negative(self, batch: pa.RecordBatch, name: str, done: int, dtype: Any) -> np.ndarray:
         """Labels or weights: finite and not negative."""
-        values = to_numbers(self._whole(batch, name, done), dtype)
+        values = to_numbers(self._without_nulls(batch, name, done), dtype)
         bad = ~(np.isfinite(values) & (values >= 0))
         if bad.any():
             row = int(np.argmax(bad))
             raise DataError(
-                f"{self._place(done + row)}: column {name!r} is {values[row]}; expected finite numbers from 0 upwards"
+                f"{self._row_name(done + row)}: column {name!r} is {values[row]}; expected a finite number from 0"
             )
         return values
 
     def _positions(self, batch: pa.RecordBatch, name: str, done: int) -> np.ndarray:
-        values = to_numbers(self._whole(batch, name, done), np.float64)
+        values = to_numbers(self._without_nulls(batch, name, done), np.float64)
         fine = are_positions(values)
         if not fine.all():
             row = int(np.argmin(fine))
             raise DataError(
-                f"{self._place(done + row)}: column {name!r} is {values[row]:g}; expected {EXPECTED_POSITION}"
+                f"{self._row_name(done + row)}: column {name!r} is {values[row]:g}; expected {EXPECTED_POSITION}"
             )
         return values.astype(POSITION)
 
     def _query_ids(self, batch: Any, done: int) -> Any:
         """Query ids as numbers or texts."""
-        ids = plain(self._whole(batch, self._columns["qid"], done))
+        ids = without_dictionary(self._without_nulls(batch, self._columns["qid"], done))
         is_plain = pa.types.is_integer(ids.type) or pa.types.is_floating(ids.type)
         return ids if is_plain else self._texts(ids, "qid", done)
 
     def _texts(self, column: Any, role: str, done: int) -> Any:
         """Ids as texts."""
-        column = plain(column)
+        column = without_dictionary(column)
         if isinstance(column.type, pa.BaseExtensionType):  # such as uuid
             return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
         try:
@@ -219,7 +219,7 @@ class TableSource(Source):
             ) from error
         row = pc.index(pc.match_substring(texts, "\0"), True).as_py()
         if row >= 0:
-            check_id(texts[row].as_py(), ID_OF[role], f"{self._place(done + row)}: ")
+            check_id(texts[row].as_py(), ID_OF[role], f"{self._row_name(done + row)}: ")
         return texts
 
 
@@ -239,7 +239,7 @@ def _check_numbers(column: pa.Field, place: str, role: str = "", *, features_onl
         )
 
 
-def plain(column: Any) -> Any:
+def without_dictionary(column: Any) -> Any:
     """The column without dictionary encoding, in which categories of other libraries arrive."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
@@ -263,7 +263,7 @@ def _to_numpy(column: Any) -> np.ndarray:
 
 def to_numbers(column: Any, dtype: Any = FEATURE) -> np.ndarray:
     """An Arrow column as floats: null is NaN, and finite numbers beyond the type's range stop at its largest."""
-    column = plain(column)
+    column = without_dictionary(column)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     elif pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
@@ -271,12 +271,12 @@ def to_numbers(column: Any, dtype: Any = FEATURE) -> np.ndarray:
     return to_float(_to_numpy(column), dtype)
 
 
-def names_of(encoders: Mapping[str, Encoder | None]) -> dict[str, Sequence[str]]:
+def category_names(encoders: Mapping[str, Encoder | None]) -> dict[str, Sequence[str]]:
     """The names of the categories of each categorical column; they grow while the table is read."""
     return {name: [] if encoder is None else encoder.names for name, encoder in encoders.items()}
 
 
-def to_columns(
+def encode_columns(
     columns: Mapping[str, Any], encoders: Mapping[str, Encoder | None], dtype: Any = FEATURE
 ) -> FeatureColumns:
     """Arrow columns as features: numbers, and the numbers of categories."""

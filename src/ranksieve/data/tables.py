@@ -14,7 +14,7 @@ from ranksieve.data.categories import Categorical
 from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.list_columns import count_values
-from ranksieve.data.table_source import TableSource, to_columns
+from ranksieve.data.table_source import TableSource, encode_columns
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError, param
 
@@ -122,7 +122,7 @@ class MemoryTable(TableSource):
         """The features as one C-ordered array."""
         table = self._lists.expand(self._table)
         columns = {name: table.column(name) for name in self.info.feature_names}
-        matrix = to_columns(columns, self._encoders, dtype).to_matrix()
+        matrix = encode_columns(columns, self._encoders, dtype).to_matrix()
         self._warn_of_unknown()
         return matrix
 

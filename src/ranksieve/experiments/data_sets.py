@@ -24,7 +24,7 @@ from ranksieve.data.generators import GeneratedSource, cubic, two_stage
 from ranksieve.data.joined import JoinedSource, Piece, query_ids_of
 from ranksieve.data.pipes import SpooledPath
 from ranksieve.data.read import open_data, read_like, read_source
-from ranksieve.data.splits import fold_queries, split_queries
+from ranksieve.data.sampling import fold_queries, split_queries
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.rules import integer, parameter, parameters_of

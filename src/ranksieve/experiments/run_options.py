@@ -88,7 +88,7 @@ def check_sample(sample: Mapping[str, Any], data: DataSpec) -> None:
     """Refuse a sample that cannot be drawn from the data."""
     sample_rule(sample)
     if sample["how"] == "by-model" and "model" not in sample:
-        raise ParameterError("by-model expects as model the name of an earlier run")
+        raise ParameterError("by-model needs the name of an earlier run as its model")
     needs_order = sample["how"] == "truncate" or sample.get("order", "random") != "random"
     if needs_order and not data.has_first_stage():
         raise ParameterError(f'data {data.name!r} has no first-stage feature; name it (first-stage = "bm25")')

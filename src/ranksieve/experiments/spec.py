@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from ranksieve import __version__
+from ranksieve.errors import ParameterError, did_you_mean
 from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.parameter_table import FORESTS, RESOURCES
 from ranksieve.params import Params
 from ranksieve.rules import parameters_of
 
+SHIPPED = (Path(__file__).parent / "specs", Path(__file__).parents[3] / "experiments")  # installed, or a checkout
 # Figures and tables by name, with captions; tables have none, as their columns explain them.
 FIGURES = {
     "curves": "All trees that were grown, also those after the number that validation lists chose. Means over seeds "
@@ -155,3 +158,20 @@ class Spec:
     data: tuple[DataSpec, ...]
     cells: tuple[Cell, ...]
     tune: dict[str, Any]
+
+
+def shipped_specs() -> dict[str, Path]:
+    """Files of the specifications that ship with ranksieve, by name."""
+    folder = next(folder for folder in SHIPPED if folder.is_dir())
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def find_spec(name: str | Path) -> Path:
+    """A specification file, or one that ships with ranksieve by its name: `fig4`."""
+    if Path(name).is_file():
+        return Path(name)
+    known = shipped_specs()
+    if str(name) in known:
+        return known[str(name)]
+    hint = did_you_mean(name, known)
+    raise ParameterError(f"{name}: no such file; {hint}give a TOML file, or one of {', '.join(known)}")

@@ -117,9 +117,9 @@ def _documents(forest: Forest, X: Any) -> np.ndarray:
     return rows
 
 
-def random_documents(forest: Forest, n_docs: int, *, seed: int = 0) -> np.ndarray:
+def random_documents(forest: Forest, n_docs: int) -> np.ndarray:
     """Documents whose values lie around the thresholds of each feature, so that they spread over the leaves."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     X = rng.normal(size=(n_docs, forest.n_features))
     for feature in np.unique(forest.feature):
         splits = np.flatnonzero(forest.feature == feature)

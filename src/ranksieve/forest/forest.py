@@ -271,7 +271,7 @@ class Forest(TrainedModel):
             `onnx` or `c`. Without it, the extensions of other formats (.json, .xml, .onnx, .c) are refused.
         missing : str
             What missing values of served documents are. `nan`: each split sends them left or right, which RankLib
-            and QuickRank cannot express. `zero`: they count as 0. `never`: there are none.
+            and QuickRank cannot express. `zero`: they count as 0. `never`: no value is missing.
         nearest : bool
             Solr adds 1e-6 to thresholds. True writes the nearest possible threshold below where it cannot express one.
 

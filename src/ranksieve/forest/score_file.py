@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.blocks import Block, ListBuilder, Source, check_narrow, widened
+from ranksieve.data.blocks import Block, ListsBuilder, Source, check_narrow, widened
 from ranksieve.data.data_file import NEEDED
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import check_feature_names, default_names
@@ -126,7 +126,7 @@ def score_blocks(
 
 def score_file(models: Mapping[str, Model], source: Source, threads: int | None = None) -> ScoredFile:
     """The lists of a file and all scores of its documents."""
-    growing, first, first_stage = ListBuilder(source.path), source.first_stage, []
+    growing, first, first_stage = ListsBuilder(source.path), source.first_stage, []
     scores: dict[str, list[np.ndarray]] = {name: [] for name in models}
     for block, found in score_blocks(models, source, threads):
         growing.append(block)

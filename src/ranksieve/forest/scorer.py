@@ -13,14 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.data.binning import heaps_of
 from ranksieve.data.lists import starts_of
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import ParameterError, param
+from ranksieve.forest.compile_trees import compile_binned
 from ranksieve.forest.float32 import floor_single, to_single
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import Matrix, flat, matrices
 from ranksieve.kernels import quantize, scoring, traverse_raw
-from ranksieve.kernels.compile_trees import Compiled, compile_binned
+from ranksieve.kernels.compile_trees import Compiled
 from ranksieve.kernels.leaf_numbers import leaves_of_ranked
 from ranksieve.kernels.numba_cache import report_first_compile
 from ranksieve.threads import using_threads
@@ -203,8 +205,8 @@ def make_columns(forest: Forest) -> tuple[quantize.ByteColumns, quantize.ByteCol
     starts = np.append(np.flatnonzero(new_column[new_value]), len(values)).astype(np.int64)
     shared = (feature[new_column], zero[new_column], values, starts)
     return (
-        quantize.ByteColumns(*shared, *quantize.heaps_of(floor_single(values), starts), categories=categories),
-        quantize.ByteColumns(*shared, *quantize.heaps_of(to_single(values), starts), categories=categories),
+        quantize.ByteColumns(*shared, *heaps_of(floor_single(values), starts), categories=categories),
+        quantize.ByteColumns(*shared, *heaps_of(to_single(values), starts), categories=categories),
         column,
         cut,
     )

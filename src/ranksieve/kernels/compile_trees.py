@@ -1,7 +1,7 @@
 """Trees turned into what the scoring kernels run: tests numbered across trees, and per tree a list of bit operations.
 
 A document is tested by `column[document] > cut`, true: right. Equal tests of different nodes and trees are made once.
-A test of a set of categories is a row of a table of 256 bits: which bytes of the column go right, see `set_tests`.
+A test of a set of categories is a row of a table of 256 bits, which bytes of the column go right: see `set_tests`.
 
 Leaves are numbered from left to right. Let `beyond[j]` say whether a document's leaf is number j or a later one:
 `beyond[0]` is always true, `beyond[n_leaves]` never. A split over the leaves low..high - 1 whose right child begins
@@ -13,13 +13,13 @@ at leaf `middle` decides one of them:
 So a tree is one such line per split, parents first, without a branch, for 512 documents per instruction.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.offsets import longest_piece
-from ranksieve.kernels.set_tests import NO_SETS, SetTests, set_tests
+from ranksieve.kernels.set_tests import SetTests
 
 WORDS_PER_ROW = 8  # 512 documents as bits: one AVX-512 register
 TOGETHER = 4  # trees evaluated at a time
@@ -41,24 +41,6 @@ class Compiled(NamedTuple):
     set_starts: np.ndarray
     set_words: np.ndarray
     set_word_starts: np.ndarray
-
-
-def number_tests(
-    column: np.ndarray, cut: np.ndarray, default_left: np.ndarray, test: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number the distinct (column, default_left, cut) in ascending order; `test` gets each split's number."""
-    keys = 512 * column.astype(np.int64) + 256 * default_left + cut
-    seen = np.zeros(keys.max(initial=-1) + 1, np.bool_)
-    seen[keys] = True
-    distinct = np.flatnonzero(seen)
-    numbers = np.empty(len(seen), np.int32)
-    numbers[distinct] = np.arange(len(distinct))
-    test[:] = numbers[keys]
-    columns = np.unique(distinct >> 9).astype(np.int32)
-    starts = np.searchsorted(distinct >> 8, (2 * columns[:, None] + [0, 1]).ravel())
-    # where missing (255) goes left, columns are compared shifted by one, so that it becomes 0
-    limits = ((distinct & 255) + (distinct >> 8 & 1)).astype(np.uint8)
-    return columns, np.append(starts, len(distinct)), limits
 
 
 @njit(cache=True, nogil=True)
@@ -169,66 +151,3 @@ def most_leaves(leaf_offsets):
 def rows_per_tree(leaf_offsets):
     """Rows of bits kept for a tree: a multiple of eight and one more, for every leaf and the end."""
     return ((most_leaves(leaf_offsets) + 7) & ~7) + 1
-
-
-def compile_binned(
-    feature: Any,
-    split_bin: Any,
-    left: Any,
-    right: Any,
-    default_left: Any,
-    leaf_values: Any,
-    split_offsets: Any,
-    leaf_offsets: Any,
-    goes_left: Any = None,
-) -> Compiled:
-    """Trees on binned columns, ready for `add_trees_binned`.
-
-    Parameters
-    ----------
-    feature, split_bin : integer arrays, one value per split
-        A document goes left when `bins[feature] <= split_bin`; bin 255 means missing.
-    left, right : integer arrays
-        Children as in `Forest`: a split of the same tree, or `~leaf`.
-    default_left : bool array
-        Where missing goes.
-    leaf_values : float64 array
-        With tree weights multiplied in.
-    split_offsets, leaf_offsets : integer arrays, n_trees + 1
-    goes_left : bool array (n_sets, 256), optional
-        For splits by sets: which bins go left. A split whose `split_bin` is negative uses set `~split_bin`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ranksieve.kernels.scoring import add_trees_binned
-    >>> one = lambda value: np.array([value])
-    >>> trees = compile_binned(one(0), one(7), one(-1), one(-2), one(True), np.array([0.25, 4.0]), [0, 1], [0, 2])
-    >>> bins, scores = np.array([[7], [8], [255]], np.uint8), np.zeros(3)
-    >>> add_trees_binned(bins, trees, scores)
-    >>> scores.tolist()
-    [0.25, 4.0, 0.25]
-    """
-    split_offsets, leaf_offsets = (np.ascontiguousarray(o, dtype=np.int64) for o in (split_offsets, leaf_offsets))
-    column, cut, left, right = (np.ascontiguousarray(a, dtype=np.int32) for a in (feature, split_bin, left, right))
-    leaf_values = np.ascontiguousarray(leaf_values, dtype=np.float64)
-    n_splits, n_trees = len(column), len(split_offsets) - 1
-    test, lines = np.empty(n_splits, np.int32), np.empty((n_splits, 4), np.int32)
-    line_starts = np.zeros(-(-n_trees // TOGETHER) + 1, np.int64)
-    levels = np.zeros((n_trees, 17), np.int32)
-    values, leaves = np.empty(len(leaf_values)), np.empty(len(leaf_values), np.int32)
-    default_left, by_set = np.ascontiguousarray(default_left, dtype=np.bool_), cut < 0
-    sets = NO_SETS
-    if by_set.any():
-        numeric = np.empty(n_splits - by_set.sum(), np.int32)
-        columns, test_starts, limits = number_tests(column[~by_set], cut[~by_set], default_left[~by_set], numeric)
-        sets, numbers = set_tests(column[by_set], np.asarray(goes_left)[~cut[by_set]])
-        test[~by_set], test[by_set] = numeric, len(limits) + numbers
-    else:
-        columns, test_starts, limits = number_tests(column, cut, default_left, test)
-    compile_trees(
-        left, right, test, leaf_values, split_offsets, leaf_offsets, lines, line_starts, levels, values, leaves
-    )
-    return Compiled(
-        columns, test_starts, limits, lines.ravel(), line_starts, levels, values, leaves, leaf_offsets, *sets
-    )

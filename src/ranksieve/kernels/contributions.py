@@ -21,7 +21,7 @@ from numba import prange, uintp
 
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.offsets import longest_piece
-from ranksieve.kernels.quantize import ZERO
+from ranksieve.kernels.quantize import ZERO_THRESHOLD
 
 WIDTH = 32  # documents side by side; with fewer, LLVM does not make vector instructions of the loops
 CASES = 5  # entries of the table per edge and point
@@ -136,7 +136,7 @@ def go_down(documents, t, paths, forest_splits, table, hot, products):
         to_left, to_right, before = uintp((n + 1) * WIDTH), uintp(right * WIDTH), uintp(above * WIDTH)
         for k in range(uintp(WIDTH)):
             was_hot = hot[before + k]
-            missing = (x[k] != x[k]) | (zeros & (abs(x[k]) <= ZERO))
+            missing = (x[k] != x[k]) | (zeros & (abs(x[k]) <= ZERO_THRESHOLD))
             small = x[k] <= threshold
             goes_left = missing_left if missing else small
             hot[to_left + k] = was_hot if goes_left else 0.0

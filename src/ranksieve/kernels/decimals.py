@@ -19,9 +19,9 @@ DOUBT = 1e-14  # more than the relative error of three roundings of float64
 NOT_A_NUMBER, INFINITE = 1, 2
 
 # Characters.
-TAB, FEED, RETURN, SPACE, HASH, PLUS, COMMA, MINUS, POINT = 9, 10, 13, 32, 35, 43, 44, 45, 46
-ZERO, NINE, COLON, LARGE_E, SMALL_A, SMALL_E, SMALL_F, SMALL_I, SMALL_N = 48, 57, 58, 69, 97, 101, 102, 105, 110
-TO_SMALL = 32  # the bit that turns a large letter into a small one
+TAB, LINE_FEED, CARRIAGE_RETURN, SPACE, HASH, PLUS, COMMA, MINUS, POINT = 9, 10, 13, 32, 35, 43, 44, 45, 46
+ZERO, NINE, COLON, UPPER_E, LOWER_A, LOWER_E, LOWER_F, LOWER_I, LOWER_N = 48, 57, 58, 69, 97, 101, 102, 105, 110
+TO_LOWER = 32  # the bit that turns an upper-case letter into a lower-case one
 
 # Eight characters as one number, the first in its lowest byte.
 ZEROS = np.uint64(0x3030303030303030)
@@ -137,14 +137,14 @@ def scale(mantissa, exponent, powers):
 @njit(cache=True, nogil=True, _nrt=False)
 def parse_word(buffer, i):
     """`nan`, or the kinds of infinity: the value, where it ends and its kind."""
-    a, b, c = byte_at(buffer, i) | TO_SMALL, 0, 0
-    if a == SMALL_I or a == SMALL_N:  # noqa: SIM109
-        b = byte_at(buffer, i + 1) | TO_SMALL
-        if b == SMALL_N or b == SMALL_A:  # noqa: SIM109
-            c = byte_at(buffer, i + 2) | TO_SMALL
-    if a == SMALL_N and b == SMALL_A and c == SMALL_N:
+    a, b, c = byte_at(buffer, i) | TO_LOWER, 0, 0
+    if a == LOWER_I or a == LOWER_N:  # noqa: SIM109
+        b = byte_at(buffer, i + 1) | TO_LOWER
+        if b == LOWER_N or b == LOWER_A:  # noqa: SIM109
+            c = byte_at(buffer, i + 2) | TO_LOWER
+    if a == LOWER_N and b == LOWER_A and c == LOWER_N:
         return np.nan, i + 3, 0
-    if a == SMALL_I and b == SMALL_N and c == SMALL_F:
+    if a == LOWER_I and b == LOWER_N and c == LOWER_F:
         return np.inf, i + 3, INFINITE
     return 0.0, i, NOT_A_NUMBER
 
@@ -176,7 +176,7 @@ def parse_number(buffer, i, powers):
         first += 1
     if n_digits > SAFE_DIGITS:
         mantissa, exponent = first_digits(buffer, start, i)
-    if byte_at(buffer, i) == SMALL_E or byte_at(buffer, i) == LARGE_E:
+    if byte_at(buffer, i) == LOWER_E or byte_at(buffer, i) == UPPER_E:
         i += 1
         down = byte_at(buffer, i) == MINUS
         if down or byte_at(buffer, i) == PLUS:

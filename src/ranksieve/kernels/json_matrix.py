@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve.kernels.decimals import (
+    CARRIAGE_RETURN,
     COMMA,
-    FEED,
+    LINE_FEED,
     MINUS,
     NINE,
     POINT,
-    RETURN,
     SPACE,
     TAB,
     ZERO,
@@ -27,7 +27,7 @@ NULL = 0x6C6C756E  # the letters, the first one lowest
 def skip_space(buffer, i):
     """The first place from i on that is not white space in JSON."""
     byte = byte_at(buffer, i)
-    while byte <= SPACE and byte in (SPACE, FEED, RETURN, TAB):
+    while byte <= SPACE and byte in (SPACE, LINE_FEED, CARRIAGE_RETURN, TAB):
         i += 1
         byte = byte_at(buffer, i)
     return i

@@ -8,12 +8,10 @@ The partners of a head within the truncation are all others as they stand; those
 within, whose values are copied into arrays of their own. The loops over partners are simple enough to be vectorised.
 """
 
-import math
-
 import numpy as np
 
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.metrics import PRECISION, RECIPROCAL, STOPPING, WEIGHTED, top_k, weighted_gains
+from ranksieve.kernels.metrics import PRECISION, RECIPROCAL, STOPPING, WEIGHTED, top_k
 from ranksieve.kernels.parallel import run_parts
 
 NDCG = WEIGHTED  # the other kinds are MAP, MRR and ERR
@@ -208,26 +206,6 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
         for i in range(n):
             grad[i] *= factor
             hess[i] *= factor
-
-
-def discounts_by_rank(offsets: np.ndarray, truncation: int) -> np.ndarray:
-    """Discounts of the ranks up to the truncation that some list has."""
-    ranks = range(1, 1 + min(truncation, int(np.diff(offsets).max())))
-    return np.array([1.0 / math.log2(1 + rank) for rank in ranks])
-
-
-def all_ideals(kind: int, gains: np.ndarray, offsets: np.ndarray, by_rank: np.ndarray) -> np.ndarray:
-    """What the metric of every list is divided by: the ideal DCG, the positives of MAP, or 1."""
-    ideals = np.ones(len(offsets) - 1)
-    positives = np.flatnonzero(gains > 0.0)
-    bounds = np.searchsorted(positives, offsets)
-    if kind == NDCG:
-        query = np.repeat(np.arange(len(ideals)), np.diff(bounds))
-        best_first = positives[np.lexsort((-gains[positives], query))]
-        weighted_gains(gains[best_first], bounds, by_rank, ideals)
-    elif kind == PRECISION:
-        ideals[:] = np.diff(bounds)
-    return ideals
 
 
 @njit(cache=True, nogil=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve.kernels.decimals import (
+    CARRIAGE_RETURN,
     COLON,
-    FEED,
     HASH,
     INFINITE,
+    LINE_FEED,
     NINE,
     NOT_A_NUMBER,
-    RETURN,
     SPACE,
     TAB,
     ZERO,
@@ -34,7 +34,7 @@ LINE, QID, QID_STOP, COMMENT, COMMENT_STOP = range(5)
 @njit(cache=True, nogil=True, _nrt=False)
 def skip_blanks(buffer, i):
     """The first place from i on that is not a blank."""
-    while buffer[i] == SPACE or buffer[i] == TAB or buffer[i] == RETURN:
+    while buffer[i] == SPACE or buffer[i] == TAB or buffer[i] == CARRIAGE_RETURN:
         i += 1
     return i
 
@@ -42,7 +42,7 @@ def skip_blanks(buffer, i):
 @njit(cache=True, nogil=True, _nrt=False)
 def skip_line(buffer, i):
     """The start of the next line."""
-    while buffer[i] != FEED:
+    while buffer[i] != LINE_FEED:
         i += 1
     return i + 1
 
@@ -86,7 +86,7 @@ def parse_features(buffer, i, row, limit, absent, powers, features, span, doubtf
     highest, named = np.int64(0), np.int64(0)
     while True:
         i = skip_blanks(buffer, i)
-        if buffer[i] == FEED:
+        if buffer[i] == LINE_FEED:
             break
         if buffer[i] == HASH:
             span[COMMENT] = i + 1
@@ -132,7 +132,7 @@ def parse_segment(buffer, start, stop, row, limit, absent, powers, features, lab
     while i < stop:
         line = i
         i = skip_blanks(buffer, i)
-        if buffer[i] == FEED or buffer[i] == HASH:
+        if buffer[i] == LINE_FEED or buffer[i] == HASH:
             i = skip_line(buffer, i)
             continue
         span = spans[row]
@@ -160,7 +160,7 @@ def count_segment(buffer, start, stop):
     lines, n_special = 1, 1 if buffer[start] <= SPACE or buffer[start] == HASH else 0
     here, after = buffer[start : stop - 1], buffer[start + 1 : stop]
     for k in range(len(here)):
-        ends = here[k] == FEED
+        ends = here[k] == LINE_FEED
         lines += ends
         n_special += ends & ((after[k] <= SPACE) | (after[k] == HASH))
     if n_special == 0:
@@ -168,7 +168,7 @@ def count_segment(buffer, start, stop):
     lines, rows, i = 0, 0, start
     while i < stop:
         i = skip_blanks(buffer, i)
-        rows += buffer[i] != FEED and buffer[i] != HASH
+        rows += buffer[i] != LINE_FEED and buffer[i] != HASH
         lines += 1
         i = skip_line(buffer, i)
     return lines, rows
@@ -199,7 +199,7 @@ def count_lines(buffer, bounds, counts):
     """counts[s] = lines and rows of segment bounds[s]:bounds[s + 1]; bounds[1:-1] are first moved to line starts."""
     for s in range(1, len(bounds) - 1):
         at = max(bounds[s], bounds[s - 1])
-        bounds[s] = at if at == bounds[0] or buffer[at - 1] == FEED else skip_line(buffer, at)
+        bounds[s] = at if at == bounds[0] or buffer[at - 1] == LINE_FEED else skip_line(buffer, at)
     run_parts(count_segments, len(bounds) - 1, (buffer, bounds, counts))
 
 

@@ -4,7 +4,7 @@ A column is one feature with up to 254 of its thresholds. They are kept as a hea
 the two halves, …), 16 to a register, so that a level of the search is one look-up within registers for 16 documents.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ranksieve.kernels.set_tests import take_classes
 from ranksieve.kernels.transpose import transpose_tile
 
 CHUNK = 128  # documents whose raw values are held as columns: 16 features of them are 8 KB
-ZERO = np.float64(np.float32(1e-35))  # LightGBM: nothing larger counts as zero
+ZERO_THRESHOLD = np.float64(np.float32(1e-35))  # as in LightGBM: no larger value counts as zero
 
 
 class Categories(NamedTuple):
@@ -49,15 +49,6 @@ class ByteColumns(NamedTuple):
     heap_starts: np.ndarray  # int64, n_columns
     levels: np.ndarray  # int64 per column: 4 to 8
     categories: Categories
-
-
-def heaps_of(thresholds: Any, starts: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The heaps of columns of ascending thresholds: their values, where each begins, and its levels."""
-    levels = np.maximum(4, np.ceil(np.log2(np.diff(starts) + 1))).astype(np.int64)
-    heap_starts = np.concatenate([[0], np.cumsum(1 << levels)]).astype(np.int64)
-    heaps = np.zeros(heap_starts[-1], np.float32)
-    make_heaps(thresholds, starts, levels, heap_starts, heaps)
-    return heaps, heap_starts[:-1].copy(), levels
 
 
 @njit(cache=True, nogil=True)
@@ -131,7 +122,7 @@ def correct_ranks(X, start, positions, n_docs, thresholds, first, last, zero_mis
     for i in range(n_docs):
         number = first + ranks[place + i]
         if number < last and thresholds[number] < X[start + positions[i]]:
-            if zero_missing and abs(X[start + positions[i]]) <= ZERO:
+            if zero_missing and abs(X[start + positions[i]]) <= ZERO_THRESHOLD:
                 continue
             while number < last and thresholds[number] < X[start + positions[i]]:
                 number += 1
@@ -152,7 +143,7 @@ def rank_chunk(X, column_step, n_features, positions, n_docs, columns, exact, va
         if zero_missing[c]:
             for i in range(n_docs):
                 x = values[column + i]
-                values[spare + i] = np.float32(np.nan) if abs(x) <= ZERO else x
+                values[spare + i] = np.float32(np.nan) if abs(x) <= ZERO_THRESHOLD else x
             column = spare
         rank_column(values, column, n_docs, heaps, heap_starts[c], levels[c], out, place)
         if not exact:

@@ -6,7 +6,7 @@ number, as up to 16 rows of bits, then as bytes; the leaf values, added in the o
 
 import numpy as np
 
-from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, Compiled, most_leaves, rows_per_tree, sets_of
+from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, most_leaves, rows_per_tree, sets_of
 from ranksieve.kernels.copy_bytes import copy_bytes
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import (
@@ -286,33 +286,12 @@ def add_blocks_binned(first, last, bins, trees, n_before, done, scores):
 
 
 @njit(cache=True, nogil=True)
-def add_parallel_binned(bins, trees, n_before, done, scores):
-    """`add_blocks_binned` over all threads."""
-    run_parts(add_blocks_binned, -(-len(bins) // BLOCK), (bins, trees, n_before, done, scores))
+def add_trees_binned(bins, trees, n_before, done, scores):
+    """Add the values of all trees to the scores of binned documents, tree by tree: the sums of walking every tree.
 
-
-def add_trees_binned(
-    bins: np.ndarray, trees: Compiled, scores: np.ndarray, done: np.ndarray = NO_DOCS, n_before: int = 0
-) -> None:
-    """Add trees to the scores of binned documents, tree by tree: the same sums as walking every tree.
-
-    Parameters
-    ----------
-    bins : uint8 array, (n_docs, n_features), C order
-        255 is missing.
-    trees : Compiled
-        From `compile_binned`.
-    scores : float64 array, n_docs
-        Changed in place.
-    done : integer array, n_docs, optional
-        How many trees are in each score already, of `n_before` others and these.
-    n_before : int
-        Trees before these.
+    `done`: how many trees are in each score already, of `n_before` others and these; empty where only the others are.
     """
-    if len(bins) <= 4 * BLOCK:
-        add_blocks_binned(0, 4, bins, trees, n_before, done, scores)
-    else:
-        add_parallel_binned(bins, trees, n_before, done, scores)
+    run_parts(add_blocks_binned, -(-len(bins) // BLOCK), (bins, trees, n_before, done, scores))
 
 
 @njit(cache=True, nogil=True)

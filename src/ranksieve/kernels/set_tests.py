@@ -5,7 +5,6 @@ their words; the transpose of this square of 64 × 64 bits has one word per test
 as long as one look-up.
 """
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -25,41 +24,6 @@ class SetTests(NamedTuple):
 
 
 NO_SETS = SetTests(np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.uint64), np.zeros(1, np.int64))
-
-
-def set_tests(column: np.ndarray, goes_left: np.ndarray) -> tuple[SetTests, np.ndarray]:
-    """The distinct tests among some, and the number of each.
-
-    Parameters
-    ----------
-    column : int32 array
-        Per test, the column whose byte it asks for.
-    goes_left : bool array, (n_tests, 256)
-        The bytes that go left.
-
-    Examples
-    --------
-    >>> left = np.zeros((3, 256), bool)
-    >>> left[1, 7] = True
-    >>> tests, numbers = set_tests(np.array([4, 2, 4], np.int32), left)
-    >>> tests.columns.tolist(), tests.starts.tolist(), numbers.tolist()
-    ([2, 4], [0, 1, 2], [1, 0, 1])
-    """
-    keys = np.empty((len(column), 4 + BYTES // 8), np.uint8)  # big-endian, so that they sort by column
-    keys[:, :4] = column.astype(">i4").view(np.uint8).reshape(-1, 4)
-    keys[:, 4:] = np.packbits(goes_left, axis=1)
-    _, first, numbers = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    column, goes_right = column[first], ~goes_left[first]
-    columns, starts = np.unique(column, return_index=True)
-    starts = np.append(starts, len(column)).astype(np.int64)
-    tables = []
-    for a, b in pairwise(starts):
-        bits = np.zeros((BYTES, -(-(b - a) // 64) * 64), np.bool_)
-        bits[:, : b - a] = goes_right[a:b].T
-        tables.append(np.packbits(bits, axis=1, bitorder="little").view("<u8").astype(np.uint64).ravel())
-    word_starts = np.cumsum([0, *map(len, tables)]).astype(np.int64)
-    tests = SetTests(columns.astype(np.int32), starts, np.concatenate(tables), word_starts)
-    return tests, numbers.reshape(-1).astype(np.int32)
 
 
 @njit(cache=True, nogil=True)

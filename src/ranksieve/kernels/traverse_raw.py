@@ -10,7 +10,7 @@ import numpy as np
 from numba import prange
 
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.quantize import ZERO
+from ranksieve.kernels.quantize import ZERO_THRESHOLD
 
 SIDE_BY_SIDE = 8
 MISSING_LEFT, ZERO_MISSING = 1, 2  # which copy of a document's features a node reads
@@ -68,7 +68,7 @@ def prepare(X, start, column_step, n_features, copies, document):
         missing = -np.inf if copy & MISSING_LEFT else np.nan
         for f in range(n_features):
             x = np.float64(X[start + f * column_step])
-            is_missing = x != x or (copy & ZERO_MISSING and abs(x) <= ZERO)
+            is_missing = x != x or (copy & ZERO_MISSING and abs(x) <= ZERO_THRESHOLD)
             document[copy * n_features + f] = missing if is_missing else x
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LEAF_INCHES, LEVEL_INCHES = 0.85, 1.05
+MOST_CATEGORIES = 3  # of a split that are named
 EDGE, PATH = "#9aa5b1", "#d97706"
 THICKEST, THINNEST = 9.0, 0.8  # points: an edge that all training documents take, and one that hardly any does
 
@@ -114,20 +115,20 @@ def _build(forest: Forest, max_depth: int | None, reached: int | None) -> DrawnN
             mean = float(np.average([leaf.value for leaf in leaves], weights=shares))
             text = f"{len(leaves)} leaves\n{mean:+.3g}{_count(count)}"
             return DrawnNode(text, count, depth, mean, taken=taken)
-        text = f"{forest.feature_names[forest.feature[child]]}\n{test_text(forest, child)}"
+        text = f"{forest.feature_names[forest.feature[child]]}\n{split_text(forest, child)}"
         return DrawnNode(text, count, depth, children=ends, missing=int(not forest.default_left[child]), taken=taken)
 
     return node(0 if len(forest.feature) else -1, 0)
 
 
-def test_text(forest: Forest, split: int, most: int = 3) -> str:
+def split_text(forest: Forest, split: int) -> str:
     """What a split tests, such as `≤ 0.5` or `in drama, war, … (9)`."""
     if not forest.categorical[split]:
         return f"≤ {forest.threshold[split]:.4g}"
     codes = forest.set_of(split).tolist()
     names = forest.categories.get(forest.feature_names[forest.feature[split]], ())
-    words = [str(names[code]) if code < len(names) else str(code) for code in codes[:most]]
-    return f"in {', '.join(words)}" + (f", … ({len(codes)})" if len(codes) > most else "")
+    words = [str(names[code]) if code < len(names) else str(code) for code in codes[:MOST_CATEGORIES]]
+    return f"in {', '.join(words)}" + (f", … ({len(codes)})" if len(codes) > MOST_CATEGORIES else "")
 
 
 def _below(*nodes: DrawnNode) -> list[DrawnNode]:

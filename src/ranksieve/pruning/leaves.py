@@ -9,14 +9,14 @@ import numpy as np
 
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
-from ranksieve.data.blocks import ListBuilder, Source, check_narrow
+from ranksieve.data.blocks import ListsBuilder, Source, check_narrow
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import Described, check_feature_names
 from ranksieve.data.lists import Lists
+from ranksieve.forest.compile_trees import compile_binned
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import encoded
 from ranksieve.forest.score_file import fitted, open_for
-from ranksieve.kernels.compile_trees import compile_binned
 from ranksieve.kernels.leaf_numbers import leaves_of_binned
 
 
@@ -78,7 +78,7 @@ def _of_source(forest: Forest, source: Source) -> LeafTable:
     """A file is read twice: for its lists, and for the leaf numbers, which are written in the order of the lists."""
     if source.feature_names is not None:
         check_feature_names(source.feature_names, forest.feature_names, source.path)
-    growing, width = ListBuilder(source.path), 0
+    growing, width = ListsBuilder(source.path), 0
     for block in source.blocks():
         growing.append(block)
         width = max(width, block.features.shape[1])

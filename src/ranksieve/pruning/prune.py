@@ -207,7 +207,8 @@ def warn_if_fitted(pruner: ForestPruner) -> None:
         warnings.warn(
             RanksieveWarning(
                 f"trees are judged on the training lists, where {pruner.metric} is {before['train']:.4f}; on the "
-                f"validation lists it is {before['valid']:.4f}. Trees cost nothing on lists that they fit; leave out ",
+                f"validation lists it is {before['valid']:.4f}. Trees that were fitted to lists all look useful there; "
+                "leave out ",
                 param("judge_on"),
             ),
             stacklevel=5,

@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve.boosting.job import TrainingJob
 from ranksieve.data.read import read
-from ranksieve.data.splits import fold_queries
+from ranksieve.data.sampling import fold_queries
 from ranksieve.errors import ParameterError, param
 from ranksieve.evaluation.evaluate import Evaluation, ResultTable, evaluate, wanted_metrics
 from ranksieve.evaluation.metrics import Metric, mean, metric_of

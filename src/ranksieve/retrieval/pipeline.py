@@ -320,9 +320,7 @@ def check_order(model: str | os.PathLike[str], queries: str | os.PathLike[str]) 
         load(queries)
     except ModelError:
         return
-    raise ParameterError(
-        f"{queries}: is a model, and {model} is none; they are exchanged: give index, model and queries"
-    )
+    raise ParameterError(f"{queries}: is a model, and {model} is not; give the index, then the model, then the queries")
 
 
 def _check_order(index: Any, model: Any) -> None:
@@ -330,4 +328,4 @@ def _check_order(index: Any, model: Any) -> None:
     are_files = all(isinstance(one, str | os.PathLike) for one in (index, model))
     if isinstance(model, Index | Retriever) or (are_files and os.path.isfile(index) and os.path.isdir(model)):
         given = f"{index}, a file, and the model {model}, a folder" if are_files else "no index, and the model one"
-        raise ParameterError(f"the index is {given}; they are exchanged: give the index first, then the model")
+        raise ParameterError(f"the index is {given}; give the index first, then the model")

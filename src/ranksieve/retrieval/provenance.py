@@ -88,7 +88,7 @@ def other_vectors(
         return None
     if trained["name"] != given["name"]:
         return RanksieveWarning(
-            f"the model was trained on vectors from {trained['name']}, and the index has those from {given['name']}; "
+            f"the model was trained on vectors from {trained['name']}, and the index has vectors from {given['name']}; "
             "if these are different encoders, train on features of this index"
         )
     return RanksieveWarning(

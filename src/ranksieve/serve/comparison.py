@@ -13,7 +13,7 @@ from ranksieve.evaluation.evaluate import Evaluation
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.run_evaluation import evaluate_run
 from ranksieve.retrieval.runs import Judgements, Run
-from ranksieve.serve.engine import Engine, Kept
+from ranksieve.serve.engine import Engine, LruCache
 from ranksieve.serve.served_models import FIRST_STAGE
 
 METRIC = "ndcg@10"
@@ -44,7 +44,7 @@ class Comparison:
     """Rankings of known queries; each is computed once per model and kept."""
 
     def __init__(self, engine: Engine):
-        self._engine, self._kept = engine, Kept()
+        self._engine, self._cache = engine, LruCache()
 
     def rankings(self, columns: ComparedRankers, texts: Mapping[str, str], seconds: float) -> tuple[Rankings, bool]:
         """The rankings of all queries; of fewer if the time is over, and then False."""
@@ -63,7 +63,7 @@ class Comparison:
             [engine.models.find(name)] if name != FIRST_STAGE else engine.models.all()
         )  # models decide the first stage
         files = tuple((one.name, one.signature) for one in used)
-        known: dict[str, Ranked] = self._kept.get((name, files, repr(columns.stage), columns.depth), dict)
+        known: dict[str, Ranked] = self._cache.get((name, files, repr(columns.stage), columns.depth), dict)
         if text not in known:
             ranking = engine.search(text, name, columns.stage, columns.depth)
             known[text] = Ranked(engine.index.ids[ranking.docs[:MEASURED]], ranking.scores[:MEASURED])

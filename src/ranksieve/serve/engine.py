@@ -24,7 +24,7 @@ from ranksieve.retrieval.searching import Retriever
 from ranksieve.retrieval.texts import TextPiece, snippet
 from ranksieve.serve.served_models import FIRST_STAGE, ModelStore, NotFoundError, Served
 
-KEPT = 16  # pipelines and retrievers with other weights or depths than usual
+CACHED = 16  # pipelines and retrievers with other weights or depths than usual
 TITLE_WORDS = 40  # at most, of a title
 VECTOR_STAGES = (HYBRID, DENSE)
 TITLES = ("title", "name", "headline", "subject", "summary")
@@ -40,11 +40,11 @@ class SearchResult(NamedTuple):
     warning: str | None = None  # how the candidates differ from those that the model was trained on
 
 
-class Kept:
+class LruCache:
     """The most recently used of some things, made when they are first needed."""
 
-    def __init__(self, most: int = KEPT):
-        self._most, self._lock = most, threading.Lock()
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._things: OrderedDict[Hashable, Any] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
@@ -56,7 +56,7 @@ class Kept:
         made = make()
         with self._lock:
             self._things[key] = made
-            while len(self._things) > self._most:
+            while len(self._things) > CACHED:
                 self._things.popitem(last=False)
         return made
 
@@ -75,7 +75,7 @@ class Engine:
         self._title = fields.get(title or next((name for name in TITLES if name in fields), ""))
         self._body = list(dict.fromkeys(field.source for field in index.fields if field != self._title))
         self._check_vectors()
-        self._kept = Kept()
+        self._cache = LruCache()
         self._meanings = dict(layout_of(index).features)
         self._analyzers = {field.source: field.analyzer for field in reversed(index.fields)}
 
@@ -130,11 +130,11 @@ class Engine:
             made.warns = False  # answers have the difference
             return made, made.difference(), served
 
-        return self._kept.get(key, make)
+        return self._cache.get(key, make)
 
     def retriever(self, stage: FirstStage | None = None) -> Retriever:
         chosen = stage or self.stage()
-        return self._kept.get(
+        return self._cache.get(
             repr(chosen), lambda: Retriever(self.index, chosen, query_vectors=self._encode, threads=1)
         )
 

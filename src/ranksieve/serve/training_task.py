@@ -16,7 +16,7 @@ import numpy as np
 
 from ranksieve.boosting.callbacks import Record
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.splits import split
+from ranksieve.data.sampling import split
 from ranksieve.errors import DataError, RanksieveError
 from ranksieve.evaluation.evaluate import list_scores
 from ranksieve.files import locked
@@ -36,6 +36,7 @@ from ranksieve.user_functions import import_function
 FIRST = "first stage"
 FEWEST_QUERIES = 10  # with a relevant candidate: six to train on, two to stop by, two to measure
 SECONDS = 0.3  # between two reports
+SECONDS_TO_END = 10.0  # that a process may take to end
 FEATURES_DONE, TREES_DONE = 0.3, 0.95  # shares of the work
 
 
@@ -236,7 +237,7 @@ def is_training(folder: Path) -> bool:
         return False
 
 
-def end_training(folder: Path, seconds: float = 10.0) -> bool:
+def end_training(folder: Path) -> bool:
     """End the process that trains in a folder, and wait for its end; False where none does."""
     if not is_training(folder):
         return False
@@ -245,7 +246,7 @@ def end_training(folder: Path, seconds: float = 10.0) -> bool:
         os.kill(number, signal.SIGTERM)
     except (OSError, ValueError):  # it has just ended
         return False
-    end = time.monotonic() + seconds
+    end = time.monotonic() + SECONDS_TO_END
     while is_training(folder) and time.monotonic() < end:
         time.sleep(0.05)
     return True

@@ -74,15 +74,15 @@ class GpuBackend:
             )  # fmt: skip
         self._trained: DeviceBins | StreamedBins | None = None
         limit = job.params.memory
-        self._left = free_memory() if limit == AUTO else min(read_size(limit), free_memory())
+        self._free = free_memory() if limit == AUTO else min(read_size(limit), free_memory())
 
     def scores(self, data: Binned, start: float | np.ndarray, *, is_trained_on: bool = False) -> GpuScores:
         """The scores of a data set, whose bins are sent to the GPU."""
         what = f"{data.source}: training" if is_trained_on else f"{data.source}: validation"
         whole = needed_bytes(data, self._params, is_trained_on=is_trained_on)
         bins: DeviceBins | StreamedBins
-        if whole <= self._left:
-            self._left -= whole
+        if whole <= self._free:
+            self._free -= whole
             bins = send_bins(data.bins, words=is_trained_on)
         else:
             bins = self._streamed(data, whole, what, is_trained_on=is_trained_on)
@@ -94,18 +94,18 @@ class GpuBackend:
         """Bins that do not fit."""
         least = needed_bytes(data, self._params, is_trained_on=is_trained_on, in_place=False)
         in_place = is_trained_on and not copied_rows(data, self._params)
-        if in_place or least > self._left:
+        if in_place or least > self._free:
             remedy = "an algorithm that selects rows, such as selgb, " if in_place else "a smaller selection, "
             raise DeviceError(
                 f"{what} needs about {file_size(whole if in_place else least)} on the GPU, and "
-                f"{file_size(self._left)} are free; use fewer documents, {remedy if is_trained_on else ''}or ",
+                f"{file_size(self._free)} are free; use fewer documents, {remedy if is_trained_on else ''}or ",
                 param("device", "cpu"),
             )  # fmt: skip
         LOG.warning(
             "%s needs about %s on the GPU, and %s are free: bins are sent for each tree",
-            what, file_size(whole), file_size(self._left),
+            what, file_size(whole), file_size(self._free),
         )  # fmt: skip
-        self._left -= least
+        self._free -= least
         return StreamedBins(data.bins)
 
     def validation_set(
@@ -116,7 +116,7 @@ class GpuBackend:
     def lists(self, data: Binned, metric: Metric, first_selection: int) -> GpuLists:
         assert self._trained is not None
         if isinstance(self._trained, StreamedBins):  # what validation sets have left is for these
-            n_sent = self._trained.keep(self._left)
+            n_sent = self._trained.keep(self._free)
             LOG.info("the bins of %s of %s documents are sent for each tree", f"{n_sent:,}", f"{data.lists.n_docs:,}")
         return GpuLists(data.lists, self._params, metric, first_selection, bins=self._trained)
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting import fixed_point
-from ranksieve.boosting.collapse import Grown, collapse
-from ranksieve.boosting.fixed_point import Rooms, Scale, Scales, fits_one_integer
+from ranksieve.boosting.collapse import GrownTree, collapse
+from ranksieve.boosting.fixed_point import Scale, Scales, SumLimits, fits_one_integer
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.boosting.tree import Tree
@@ -71,38 +71,38 @@ class GpuGrower(Grower):
 
     def _run(self, space: TreeSpace, allowed: np.ndarray, key: int) -> SearchedNodes:
         """The nodes of a tree, from packed sums or from two histograms."""
-        rooms, p = Rooms.of(space.n_rows), self._params
+        limits, p = SumLimits.of(space.n_rows), self._params
         is_packed = self._with_hess and not self._separate_hess
         return self._growth.run(
             space, allowed,
-            (rooms.count_bits, rooms.hess_bits if is_packed else 0, p.min_docs, self._newton, p.max_depth, key,
-             space.n_rows, self._growth.n_signs, rooms.exact, rooms.grad, rooms.hess, self._with_hess),
+            (limits.count_bits, limits.hess_bits if is_packed else 0, p.min_docs, self._newton, p.max_depth, key,
+             space.n_rows, self._growth.n_signs, limits.exact, limits.grad, limits.hess, self._with_hess),
             (p.min_hessian, p.l2),
         )  # fmt: skip
 
     def _scales_of(self, nodes: SearchedNodes, n_rows: int, key: int) -> Scales:
         """The scales that the GPU has found, as in `Scales.of`."""
         grad, hess, exact_grad, exact_hess = nodes.numbers[EXPONENTS : EXPONENTS + 4].tolist()
-        rooms = Rooms.of(n_rows)
-        exact = Scale(rooms.count_bits, exact_grad, exact_hess)
+        limits = SumLimits.of(n_rows)
+        exact = Scale(limits.count_bits, exact_grad, exact_hess)
         if not self._with_hess or self._separate_hess:
             return Scales(exact, exact, 1 + self._separate_hess, key)
-        return Scales(exact, Scale(rooms.count_bits, grad, hess, rooms.hess_bits), 1, key)
+        return Scales(exact, Scale(limits.count_bits, grad, hess, limits.hess_bits), 1, key)
 
-    def _grown(self, nodes: SearchedNodes, rules: SplitRules) -> tuple[Grown, np.ndarray]:
+    def _grown(self, nodes: SearchedNodes, rules: SplitRules) -> tuple[GrownTree, np.ndarray]:
         """The tree that `next_split` makes of nodes searched on the device, and the exact sums of its leaves."""
         splits, gains, limits, leaves = grow_searched(
             nodes.found, nodes.cuts, nodes.children, (nodes.totals[0], nodes.hess_totals[0]), self._all_signs, rules,
             nodes.sums, new_state(self._most_leaves()),
         )  # fmt: skip
         if not len(leaves):
-            raise DeviceError("a node that the tree splits was not searched on the GPU: a bug, please report it")
+            raise DeviceError("a node that the tree splits was not searched on the GPU; please report this bug")
         splits[:, 0] = self._places[splits[:, 0]]
         sums = nodes.sums[leaves].T.copy()
-        return Grown(splits, gains, nodes.bounds[leaves, :2], sums[0], limits), sums
+        return GrownTree(splits, gains, nodes.bounds[leaves, :2], sums[0], limits), sums
 
 
-def _collapsed(grown: Grown, sums: np.ndarray, tolerance: float) -> tuple[Grown, np.ndarray]:
+def _collapsed(grown: GrownTree, sums: np.ndarray, tolerance: float) -> tuple[GrownTree, np.ndarray]:
     """The tree, and the exact sums of its leaves, after its deepest leaves are merged."""
     merged = collapse(grown, tolerance)
     owner = np.searchsorted(np.sort(merged.bounds[:, 0]), grown.bounds[:, 0], side="right") - 1

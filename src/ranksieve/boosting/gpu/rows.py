@@ -11,7 +11,13 @@ import numpy as np
 
 from ranksieve.boosting.gpu.scores import GpuScores
 from ranksieve.boosting.gpu.selections import SELECTIONS, GpuRows
-from ranksieve.boosting.objectives.lambdas import ALL_RANKS, LambdaObjective, sparse_gains
+from ranksieve.boosting.objectives.lambdas import (
+    ALL_RANKS,
+    LambdaObjective,
+    all_ideals,
+    discounts_by_rank,
+    sparse_gains,
+)
 from ranksieve.boosting.objectives.squared import SquaredError
 from ranksieve.boosting.objectives.xendcg import XeNdcg
 from ranksieve.boosting.objectives.yetiloss import YetiLoss
@@ -35,7 +41,7 @@ from ranksieve.cuda.largest import CHOSEN
 from ranksieve.cuda.losses import Documents
 from ranksieve.data.negatives import share_of, starts_of
 from ranksieve.dtypes import ROW, SCORE
-from ranksieve.kernels.lambdas import NDCG, all_ideals, discounts_by_rank
+from ranksieve.kernels.lambdas import NDCG
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,6 +13,7 @@ from ranksieve.boosting.training_rows import Gradients, ObjectiveView
 from ranksieve.evaluation.metric_table import graded_gains, positive_gains, stopping
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.kernels import lambdas as kernels
+from ranksieve.kernels.metrics import weighted_gains
 from ranksieve.rules import OBJECTIVES, Traits, choice, integer, switch
 
 ALL_RANKS = np.iinfo(np.int64).max
@@ -47,11 +49,11 @@ class LambdaObjective(Truncated):
 
     def ideals(self, gains: np.ndarray, offsets: np.ndarray, metric: Metric) -> np.ndarray:
         """What the metric of every list is divided by."""
-        return kernels.all_ideals(self.kind, gains, offsets, self.discounts(offsets, metric))
+        return all_ideals(self.kind, gains, offsets, self.discounts(offsets, metric))
 
     def discounts(self, offsets: np.ndarray, metric: Metric) -> np.ndarray:
         """The discounts of the ranks that keep one."""
-        return kernels.discounts_by_rank(offsets, self.depth(metric))
+        return discounts_by_rank(offsets, self.depth(metric))
 
     def fits_labels(self, step: int) -> bool:
         """Whether the tree of this step fits the labels themselves (Lucchese et al. 2018, §4)."""
@@ -63,7 +65,7 @@ class LambdaObjective(Truncated):
             return view.labels.astype(np.float64), np.ones(n_docs)
         if self not in view.cache:
             gains, by_rank = self.gains(view), self.discounts(view.offsets, view.metric)
-            view.cache[self] = gains, kernels.all_ideals(self.kind, gains, view.offsets, by_rank), by_rank
+            view.cache[self] = gains, all_ideals(self.kind, gains, view.offsets, by_rank), by_rank
         gains, ideals, by_rank = view.cache[self]
         grad, hess = np.empty(n_docs), np.empty(n_docs)
         kernels.all_lambdas(self.kind, gains, view.scores, view.offsets, ideals, by_rank, self.normalize, grad, hess)
@@ -107,6 +109,26 @@ class LambdaErr(LambdaObjective):
 
     def gains(self, view: ObjectiveView) -> np.ndarray:
         return stopping(view.labels, view.highest_grade)
+
+
+def discounts_by_rank(offsets: np.ndarray, truncation: int) -> np.ndarray:
+    """Discounts of the ranks up to the truncation that some list has."""
+    ranks = range(1, 1 + min(truncation, int(np.diff(offsets).max())))
+    return np.array([1.0 / math.log2(1 + rank) for rank in ranks])
+
+
+def all_ideals(kind: int, gains: np.ndarray, offsets: np.ndarray, by_rank: np.ndarray) -> np.ndarray:
+    """What the metric of every list is divided by: the ideal DCG, the positives of MAP, or 1."""
+    ideals = np.ones(len(offsets) - 1)
+    positives = np.flatnonzero(gains > 0.0)
+    bounds = np.searchsorted(positives, offsets)
+    if kind == kernels.NDCG:
+        query = np.repeat(np.arange(len(ideals)), np.diff(bounds))
+        best_first = positives[np.lexsort((-gains[positives], query))]
+        weighted_gains(gains[best_first], bounds, by_rank, ideals)
+    elif kind == kernels.PRECISION:
+        ideals[:] = np.diff(bounds)
+    return ideals
 
 
 def sparse_gains(labels: np.ndarray, metric: Metric) -> np.ndarray:

@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 from numba import prange
 
-from ranksieve.boosting.objectives.lambdas import ALL_RANKS, Truncated, sparse_gains
+from ranksieve.boosting.objectives.lambdas import ALL_RANKS, Truncated, all_ideals, discounts_by_rank, sparse_gains
 from ranksieve.boosting.training_rows import Gradients, ObjectiveView
 from ranksieve.kernels.counter_random import step_key, uniform
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.lambdas import NDCG, all_ideals, discounts_by_rank
+from ranksieve.kernels.lambdas import NDCG
 from ranksieve.rules import OBJECTIVES, Traits, integer
 
 

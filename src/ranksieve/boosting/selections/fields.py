@@ -49,8 +49,8 @@ class Rest(Periodic):
     """A selection of two shares."""
 
     rest: float = share(
-        0.01, "Share of added negatives: random with top+random and goss (there of all rows), lowest-scored with "
-        "top+bottom", zero=True,
+        0.01, "Share of the negatives to add to the selected ones: random ones for top+random, the lowest-scored for "
+        "top+bottom; for goss a random share of all rows", zero=True,
     )  # fmt: skip
 
 

@@ -12,10 +12,10 @@ import textwrap
 import numpy as np
 
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.category_sets import BITS, words_of_codes
+from ranksieve.forest.formats.nodes import BITS, words_of_codes
 from ranksieve.forest.formats.writing import DEFAULT, Options
 from ranksieve.forest.structure import checked_values, children_of
-from ranksieve.kernels.quantize import ZERO
+from ranksieve.kernels.quantize import ZERO_THRESHOLD
 
 DEFAULT_LEFT, ZERO_MISSING, CATEGORICAL = 1, 2, 4
 
@@ -32,7 +32,7 @@ double function(const type *x) {{                                               
         while (node >= 0) {{                                                          \\
             double value = (double)x[features[node]];                                \\
             int missing = value != value || ((flags[node] & {ZERO_MISSING})                        \\
-                && value <= {ZERO} && value >= -{ZERO});  \\
+                && value <= {ZERO_THRESHOLD} && value >= -{ZERO_THRESHOLD});  \\
             int is_left = missing ? flags[node] & {DEFAULT_LEFT} : {test};     \\
             node = is_left ? lefts[node] : rights[node];                             \\
         }}                                                                            \\
@@ -100,7 +100,7 @@ def to_c(forest: Forest, options: Options = DEFAULT) -> str:
         NAME=prefix.upper(),
         n_features=forest.n_features,
         n_trees=forest.n_trees,
-        ZERO=repr(float(ZERO)),
+        ZERO_THRESHOLD=repr(float(ZERO_THRESHOLD)),
         ZERO_MISSING=ZERO_MISSING,
         DEFAULT_LEFT=DEFAULT_LEFT,
         test=LIMIT_OR_SET.format(CATEGORICAL=CATEGORICAL) if forest.has_categories else LIMIT,

@@ -10,9 +10,8 @@ import numpy as np
 from ranksieve.data.lists import starts_of
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import DTYPES, NO_CODES
-from ranksieve.forest.formats.category_sets import codes_of_words
 from ranksieve.forest.formats.lightgbm_writer import CATEGORICAL, DEFAULT_LEFT, MISSING_NAN, MISSING_ZERO
-from ranksieve.forest.formats.nodes import is_count
+from ranksieve.forest.formats.nodes import codes_of_words, is_count
 from ranksieve.forest.structure import first_broken
 
 # LightGBM's key: (array of Forest, one value per split instead of per leaf, required)

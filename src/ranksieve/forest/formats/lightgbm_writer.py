@@ -14,7 +14,7 @@ import numpy as np
 
 from ranksieve.errors import ModelError, param
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.category_sets import words_of_codes
+from ranksieve.forest.formats.nodes import words_of_codes
 from ranksieve.forest.structure import checked_values, children_of, levels, of_children
 
 FORMAT = 1  # of our own section; a reader refuses newer ones
@@ -118,7 +118,7 @@ def check_sets(forest: Forest, reason: str) -> None:
         name = forest.feature_names[forest.feature[np.argmax(left)]]
         raise ModelError(
             f"a split by the categories of {name!r} sends missing values left, and {reason}; give ",
-            param("missing", "never"), " if there are none",
+            param("missing", "never"), " if no value is missing",
         )  # fmt: skip
 
 

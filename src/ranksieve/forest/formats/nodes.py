@@ -15,6 +15,7 @@ from ranksieve.dtypes import MOST_FEATURES
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import DTYPES, NO_CODES, Forest
 
+BITS = 32  # of a word of a set of categories, as LightGBM and XGBoost store them
 REMEDY = "the file was changed or is not whole: copy it again, or save it again"
 
 
@@ -173,3 +174,28 @@ def _reached(nodes: Nodes, where: str) -> np.ndarray:
         splits = level[nodes.left[level] >= 0]
         level = np.concatenate([nodes.left[splits], nodes.right[splits]])
     return reached
+
+
+def codes_of_words(words: np.ndarray) -> np.ndarray:
+    """The categories in a set of words of 32 bits: bit b of word w stands for category 32 w + b.
+
+    Examples
+    --------
+    >>> codes_of_words(np.array([5, 1])).tolist()
+    [0, 2, 32]
+    """
+    bits = np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little")
+    return np.flatnonzero(bits).astype(np.int64)
+
+
+def words_of_codes(codes: np.ndarray) -> np.ndarray:
+    """The words of a set, as many as its largest category needs, and at least one.
+
+    Examples
+    --------
+    >>> words_of_codes(np.array([0, 2, 32])).tolist()
+    [5, 1]
+    """
+    bits = np.zeros(BITS * (int(codes.max(initial=0)) // BITS + 1), np.uint8)
+    bits[codes] = 1
+    return np.packbits(bits, bitorder="little").view("<u4")

@@ -19,8 +19,7 @@ from ranksieve.data.categories import MAX_CATEGORIES
 from ranksieve.data.features import default_names
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.category_sets import codes_of_words
-from ranksieve.forest.formats.nodes import Nodes, to_forest
+from ranksieve.forest.formats.nodes import Nodes, codes_of_words, to_forest
 
 READ = (
     "DecisionTreeRegressor, ExtraTreeRegressor, RandomForestRegressor, ExtraTreesRegressor, "

@@ -11,7 +11,7 @@ import numpy as np
 from ranksieve.errors import ModelError, param
 from ranksieve.forest.float32 import to_single
 from ranksieve.forest.forest import Forest
-from ranksieve.kernels.quantize import ZERO
+from ranksieve.kernels.quantize import ZERO_THRESHOLD
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def check_missing(forest: Forest, consumer: str, nan_left: np.ndarray | None, op
         Per split, whether the consumer sends NaN left; None where it stores a direction per split as we do.
     """
     # a split that counts zeros as missing is a plain one where zeros go that way anyhow
-    as_zero = np.where(forest.default_left, forest.threshold >= ZERO, forest.threshold < -ZERO)
+    as_zero = np.where(forest.default_left, forest.threshold >= ZERO_THRESHOLD, forest.threshold < -ZERO_THRESHOLD)
     special = forest.zero_missing & ~as_zero
     if special.any():
         raise ModelError(
@@ -53,7 +53,7 @@ def check_missing(forest: Forest, consumer: str, nan_left: np.ndarray | None, op
             param("missing", "zero"),
             " if missing values count as 0, ",
             param("missing", "never"),
-            " if there are none",
+            " if no value is missing",
         )
 
 

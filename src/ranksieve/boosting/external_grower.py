@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.collapse import Grown
+from ranksieve.boosting.collapse import GrownTree
 from ranksieve.boosting.fixed_point import Extent, Scales, Sums
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.tree import Tree
@@ -66,10 +66,10 @@ class RootHistogram:
     bins: np.ndarray
 
 
-class SumGrower(Grower):
-    """Grows a tree on sums; `_call` runs a function where the rows are."""
+class ExternalGrower(Grower):
+    """Grows a tree whose rows are elsewhere; `_call` runs a function there."""
 
-    ahead = 1  # leaves whose sides are requested together with what is needed
+    n_prefetched = 1  # leaves whose sides are requested together with what is needed
 
     @abstractmethod
     def _call(self, request: str, *arguments: Any) -> list[Any]:
@@ -77,7 +77,7 @@ class SumGrower(Grower):
 
     def _allocate_histograms(self, n_planes: int) -> None:
         super()._allocate_histograms(n_planes)
-        self._live = live_places(self._n_bins, n_planes)
+        self._existing = existing_bins(self._n_bins, n_planes)
         self._hist.fill(0)  # only existing bins are sent
 
     def _grow_on_sums(self, extent: Extent, columns: Columns, key: int) -> Tree:
@@ -91,17 +91,17 @@ class SumGrower(Grower):
         kernels.start_tree(state, rules, sum(root.total for root in roots), sum(root.hess_total for root in roots))
         leaf = -1
         unsent: list[LeafSplit] = []
-        ahead: dict[int, np.ndarray] = {}  # histograms of the smaller sides that leaves will have
+        prefetched: dict[int, np.ndarray] = {}  # histograms of the smaller sides that leaves will have
         while True:
             if state.searched.any():
-                if leaf in ahead:
-                    histogram = ahead.pop(leaf)
+                if leaf in prefetched:
+                    histogram = prefetched.pop(leaf)
                 elif leaf >= 0:
-                    requests = [HistogramRequest(int(state.pair[0])), *self._likely_next(state, rules, ahead)]
+                    requests = [HistogramRequest(int(state.pair[0])), *self._likely_next(state, rules, prefetched)]
                     histogram, *others = np.sum(call("split", unsent, requests), axis=0)
                     unsent = []
-                    ahead.update(zip((request.leaf for request in requests[1:]), others, strict=True))
-                self._hist[state.slots[state.pair[0]]].reshape(-1)[self._live] = histogram
+                    prefetched.update(zip((request.leaf for request in requests[1:]), others, strict=True))
+                self._hist[state.slots[state.pair[0]]].reshape(-1)[self._existing] = histogram
                 kernels.search_sums(state, columns, rules, self._hist)
             leaf = kernels.next_split(state, columns, rules)
             if leaf < 0:
@@ -113,7 +113,7 @@ class SumGrower(Grower):
     def _finish(self, scales: Scales, state: kernels.GrowState, leaf_sums: np.ndarray) -> Tree:
         """The tree of the splits and the leaves' exact sums."""
         nowhere = np.empty((0, 2), np.int64)  # the rows are elsewhere
-        return self._tree(scales, Grown.of(state, nowhere), leaf_sums)
+        return self._tree(scales, GrownTree.of(state, nowhere), leaf_sums)
 
     def _likely_next(
         self, state: kernels.GrowState, rules: SplitRules, known: Collection[int]
@@ -126,7 +126,7 @@ class SumGrower(Grower):
         left_over = len(state.gains) - 1 - n_leaves - len(known)  # the last split needs no histogram
         able = [leaf for leaf in range(n_leaves) if state.cuts[leaf, 0] != NO_SPLIT and leaf not in known]
         able.sort(key=lambda leaf: -state.gains[leaf])
-        found = (self._request(state, rules, leaf) for leaf in able[: max(min(self.ahead, left_over), 0)])
+        found = (self._request(state, rules, leaf) for leaf in able[: max(min(self.n_prefetched, left_over), 0)])
         return [request for request in found if request is not None]
 
     def _request(self, state: kernels.GrowState, rules: SplitRules, leaf: int) -> HistogramRequest | None:
@@ -145,7 +145,7 @@ def _cut(found: np.ndarray, words: int) -> SplitPoint:
     return SplitPoint(column, split_bin, missing_left == 1, tuple(found[words:].tolist()))
 
 
-def live_places(n_bins: np.ndarray, planes: int) -> np.ndarray:
+def existing_bins(n_bins: np.ndarray, planes: int) -> np.ndarray:
     """The places of existing bins, and of the one for missing values, in a leaf's flat histogram."""
     columns = n_bins.reshape(-1, 1, 1, LANES)
     bins = np.arange(256)[:, None]
