@@ -31,6 +31,7 @@ STRIDE = BLOCK + 64  # bytes between columns: a power of two would put all colum
 TILE = 16  # rows and columns that are transposed together
 ROWS = 64  # whose columns are taken before those of the next ones
 LINES = 4  # of the next rows that are prefetched with each tile: all of them where all columns are taken
+FEW_BLOCKS = 4  # to wake other threads takes longer than these do
 NO_DOCS = np.empty(0, np.uint16)
 MAX_LEAVES = 4096  # larger trees are faster to walk, see `traverse_raw`
 
@@ -291,7 +292,11 @@ def add_trees_binned(bins, trees, n_before, done, scores):
 
     `done`: how many trees are in each score already, of `n_before` others and these; empty where only the others are.
     """
-    run_parts(add_blocks_binned, -(-len(bins) // BLOCK), (bins, trees, n_before, done, scores))
+    n_blocks = -(-len(bins) // BLOCK)
+    if n_blocks <= FEW_BLOCKS:
+        add_blocks_binned(0, n_blocks, bins, trees, n_before, done, scores)
+    else:
+        run_parts(add_blocks_binned, n_blocks, (bins, trees, n_before, done, scores))
 
 
 @njit(cache=True, nogil=True)
