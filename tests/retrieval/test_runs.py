@@ -131,7 +131,7 @@ def test_runs_describe_the_order_of_equal_scores():
     assert "equal scores by descending document id as in trec_eval" in result.conventions[0]
     assert "input order" not in result.conventions[0]
     with pytest.raises(ParameterError, match="nDCG@10 is given twice"):
-        evaluate_run({"r": run}, {"q": {"b": 1.0}}, ["nDCG@10", "NDCG(dcg='log2')@10"])
+        evaluate_run({"r": run}, {"q": {"b": 1.0}}, ["nDCG@10", "nDCG(dcg='log2')@10"])
     with pytest.raises(ParameterError, match="leave out ties"):
         evaluate_run({"r": run}, {"q": {"b": 1.0}}, parse_metric("mrr", ties="mean"))
 
