@@ -227,6 +227,11 @@ def test_judged_queries_that_a_run_does_not_have_count_as_0_or_are_left_out():
     assert evaluate_run({"r": whole}, judgements, "mrr").conventions[-1].startswith("runs: ")
     both = evaluate_run({"r": run, "whole": whole}, judgements, "mrr", missing_queries="skip")
     assert both.conventions[-1].startswith("each mean is over the queries of its run; differences")
+    assert both.conventions[0].endswith("; counted of 3 queries: 1 (r), 3 (whole)")
+    only = Run.from_rows([("q", "a", 1.0)])
+    notes = evaluate_run({"only": only, "whole": whole}, judgements, "mrr").conventions
+    assert notes[-1] == "only: judged queries not in the run, counted as 0: 2"
+    assert "3 of 3 queries counted" in notes[0]
     for wrong in (1, ["skip"]):
         with pytest.raises(ParameterError, match=r"missing_queries is .*; expected 0 or 'skip'"):
             evaluate_run({"r": run}, judgements, missing_queries=wrong)

@@ -119,16 +119,20 @@ class Evaluation:
     def conventions(self) -> list[str]:
         """The conventions of the numbers: a sentence per metric, of several systems one on the p-values, and notes."""
         weighted = "" if self.query_weights is None else ", by their weights"
-        counts = [int((~np.isnan(self.per_query(metric=metric))).sum()) for metric in self.metrics]
         first, *others = self.values
         return [
-            *(
-                f"{metric.describe(self.ties)}; {count:,} of {counted(query=len(self.query_ids))} counted{weighted}"
-                for metric, count in zip(self.metrics, counts, strict=True)
-            ),
+            *(f"{metric.describe(self.ties)}; {self._n_counted(metric)}{weighted}" for metric in self.metrics),
             *([f"p-values: two-sided randomization test against {first}"] if others else []),
             *self.notes,
         ]
+
+    def _n_counted(self, metric: Metric) -> str:
+        """How many queries count; for each system, where these are not as many."""
+        counts = {name: np.count_nonzero(~np.isnan(self.per_query(name, metric))) for name in self.values}
+        total, numbers = counted(query=len(self.query_ids)), set(counts.values())
+        if len(numbers) == 1:
+            return f"{numbers.pop():,} of {total} counted"
+        return f"counted of {total}: {', '.join(f'{count:,} ({name})' for name, count in counts.items())}"
 
     def _p_value(self, name: str, first: str, metric: str | Metric) -> float:
         both = ~(np.isnan(self.per_query(name, metric)) | np.isnan(self.per_query(first, metric)))

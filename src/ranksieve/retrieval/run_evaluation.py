@@ -95,14 +95,12 @@ def evaluate_run(
 
 def _counts(run: Run, judgements: Judgements, missing_queries: int | str) -> str:
     """How many queries are in the run alone, and how many in the judgements alone; empty where both have the same."""
-    found = set(run.query_ids)
-    unjudged, missing = len(found - judgements.keys()), len(judgements.keys() - found)
-    if not unjudged and not missing:
-        return ""
-    return (
-        f"queries without judgements, left out: {unjudged:,}; judged queries not in the run, "
-        f"{MISSING_QUERIES[missing_queries]}: {missing:,}"
-    )
+    found, missing = set(run.query_ids), f"judged queries not in the run, {MISSING_QUERIES[missing_queries]}"
+    counts = {
+        "queries without judgements, left out": len(found - judgements.keys()),
+        missing: len(judgements.keys() - found),
+    }
+    return "; ".join(f"{what}: {count:,}" for what, count in counts.items() if count)
 
 
 def _unjudged_documents(run: Run, judgements: Judgements) -> str:
