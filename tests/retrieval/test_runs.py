@@ -232,6 +232,8 @@ def test_judged_queries_that_a_run_does_not_have_count_as_0_or_are_left_out():
     notes = evaluate_run({"only": only, "whole": whole}, judgements, "mrr").conventions
     assert notes[-1] == "only: judged queries not in the run, counted as 0: 2"
     assert "3 of 3 queries counted" in notes[0]
+    with pytest.raises(ParameterError, match=r"no parameter 'metric'; did you mean 'metrics'\?"):
+        evaluate_run({"r": run}, judgements, metric="mrr")
     for wrong in (1, ["skip"]):
         with pytest.raises(ParameterError, match=r"missing_queries is .*; expected 0 or 'skip'"):
             evaluate_run({"r": run}, judgements, missing_queries=wrong)

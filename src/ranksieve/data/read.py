@@ -14,7 +14,7 @@ from ranksieve.data.blocks import ListBuilder, Source, check_narrow, widened
 from ranksieve.data.categories import Categorical, Encoder, categorical_text, check_same_codes
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import CsvSource, is_csv
-from ranksieve.data.data_file import NEEDED, DataFile, ReadOptions
+from ranksieve.data.data_file import COLUMN_PARAMETERS, NEEDED, DataFile, ReadOptions
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import Described, check_feature_names
 from ranksieve.data.letor import TextSource
@@ -22,7 +22,7 @@ from ranksieve.data.parquet import MAGIC, ParquetSource
 from ranksieve.data.pipes import spool_pipe
 from ranksieve.data.tables import MemoryTable, is_table
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError, ParameterError, check_choice, param
+from ranksieve.errors import DataError, check_arguments, check_choice, param
 
 if TYPE_CHECKING:
     from ranksieve.data.binned import Binned
@@ -164,9 +164,8 @@ def read(data: Any, *, missing: str = "zero", first_stage: int | str | None = No
     >>> data.features.tolist(), data.labels.tolist(), data.query_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [2.0, 0.0], [10])
     """
-    unknown = next((name for name in columns if name not in DataFile.__dataclass_fields__), None)
-    if unknown is not None:
-        raise ParameterError(f"read has no parameter {unknown!r}; expected missing, first_stage, or those of DataFile")
+    unknown = [name for name in columns if name not in COLUMN_PARAMETERS]
+    check_arguments("read", unknown, ("missing", "first_stage", *COLUMN_PARAMETERS))
     opened = open_values(DataFile(data, **columns) if columns else data, missing=missing, first_stage=first_stage)
     return opened if isinstance(opened, Dataset) else read_source(opened)
 

@@ -6,14 +6,14 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import SCORE
-from ranksieve.errors import DataError, ParameterError, RanksieveWarning, check_choice, param
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, check_arguments, check_choice, param
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.evaluation.significance import TESTS, TestResult
 from ranksieve.forest.forest import check_no_file_name
@@ -173,6 +173,7 @@ def evaluate(
     metrics: str | Metric | Iterable[str | Metric] = ("ndcg@10",),
     *,
     weighted: bool = False,
+    **unknown: NoReturn,
 ) -> Evaluation:
     """Measure one or more systems on a data set.
 
@@ -216,6 +217,7 @@ def evaluate(
     first   0.8155                    0.7500
     second  0.6309   1.0000           0.5000  1.0000
     """
+    check_arguments("evaluate", unknown, ("metrics", "weighted"))
     if isinstance(scores, Lists | Dataset) or hasattr(data, "predict"):
         raise DataError("models or scores come first, then data: rs.evaluate(model, data)")
     systems = _named(scores)
