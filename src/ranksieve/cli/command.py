@@ -23,7 +23,10 @@ JOINED = {" ": "\N{NO-BREAK SPACE}", "-": "\N{NON-BREAKING HYPHEN}"}
 LONGEST_JOINED = 30  # characters; a longer default is wrapped
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "FILE"}
 NUMBERS = {int: "an integer", float: "a number"}
-OTHER_OPTIONS = {"to": ("format",), "size": ("rate", "trees"), "out": ("qrels",), "stage": ("model",), "top": ("k",)}
+OTHER_OPTIONS = {
+    "to": ("format",), "size": ("rate", "trees"), "out": ("qrels",), "stage": ("model",), "top": ("k",),
+    **dict.fromkeys(("verbose", "verbosity", "verbose_eval", "silent"), ("quiet",)),
+}  # fmt: skip
 OTHER_COMMANDS = {"compare": "evaluate"}
 DATA_OPTIONS = {"prune": "--valid"}  # of commands whose data is not an argument
 SETTINGS: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}  # of typer
