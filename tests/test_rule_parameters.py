@@ -667,7 +667,9 @@ def test_names_of_other_libraries_without_an_equivalent(given, message):
 def test_callbacks_of_lightgbm_are_refused():
     peer = pytest.importorskip("lightgbm")
     for callback in (peer.early_stopping(3, verbose=False), peer.log_evaluation(1), peer.record_evaluation({})):
-        with pytest.raises(ParameterError, match=r"callbacks has one of lightgbm.callback; .*use early_stopping, verbose"):
+        with pytest.raises(
+            ParameterError, match=r"callbacks has one of lightgbm.callback; .*use early_stopping, verbose"
+        ):
             rs.train(small_dataset(), callbacks=[callback])
 
 

@@ -245,3 +245,15 @@ def test_models_report_the_missing_feature_and_unknown_columns_to_ignore(run, tm
     (tmp_path / "no_title.csv").write_text("\n".join(features))
     outcome = run("predict", model, tmp_path / "no_title.csv", "--ignore", "title", "--out", tmp_path / "scores")
     assert outcome.code == 0, outcome.output
+    options = ("--ignore", "title", "--out", model, *QUICK)
+    for others in (
+        ["--test", "no_title.csv"],
+        ["--valid", "no_title.csv"],
+        ["--valid", "no_title.csv", "--test", "lacks.csv"],
+    ):
+        files = [one if one.startswith("-") else tmp_path / one for one in others]
+        outcome = run("train", tmp_path / "train.csv", *files, *options)
+        assert outcome.code == (2 if "lacks.csv" in others else 0), outcome.output
+    assert "lacks.csv: lacks 1 of the 2 features of the training data (age)" in outcome.output
+    outcome = run("train", tmp_path / "no_title.csv", *options)
+    assert outcome.code == 2 and "no column is named 'title', which is to be ignored" in outcome.output

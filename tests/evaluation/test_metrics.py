@@ -151,7 +151,11 @@ def test_parse(text, expected):
         ("AP(rel=0)", {}, "rel of map is 0; expected a number above 0"),
         ("AP(2)", {}, "cannot be read"),
         ("AP(rel=2(", {}, "cannot be read"),
-        ("NDCG@10", {}, r"can mean ndcg@10 \(gain 2\^label-1\) or, as in ir-measures, nDCG@10 \(gain = label\); write one"),
+        (
+            "NDCG@10",
+            {},
+            r"can mean ndcg@10 \(gain 2\^label-1\) or, as in ir-measures, nDCG@10 \(gain = label\); write one",
+        ),
         ("NDCG(ties=mean)@5", {}, r"can mean ndcg\(ties=mean\)@5 .* nDCG\(ties=mean\)@5"),
         ("MAP", {}, r"'MAP' can mean map \(queries .* are left out\) or, as in ir-measures, AP \(they count 0\)"),
         ("MRR@5", {}, r"can mean mrr@5 .* RR@5"),

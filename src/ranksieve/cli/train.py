@@ -90,16 +90,11 @@ def train(context: typer.Context, given: TrainArguments) -> None:
     check_model_file(given.out, *given.read, given.init, given.params, is_forest=is_forest)
     used = TrainingData(given.data, given.valid or (), given.test, missing=given.missing)
     from ranksieve.cli.compiling import TRAINING, compile_tasks, start_task
-    from ranksieve.data.blocks import blocks_of
-    from ranksieve.data.read import open_data
     from ranksieve.evaluation.metrics import metric_of
 
     _check_extras(chosen.algo, on_cluster=given.on_cluster)
     metric = metric_of(chosen)
-    for path in given.read:
-        source = open_data(path, missing=given.missing)  # a wrong path is refused before training
-        if path is given.test:  # its first rows, too: nothing else reads them before the model is trained
-            next(blocks_of(source), None)
+    used.check()
     scoring, compiled = None, (0, 0.0)
     if chosen.algo in FORESTS and chosen.device != "cuda":
         compiled = compile_tasks(TRAINING, quiet=given.quiet)

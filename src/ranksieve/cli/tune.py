@@ -66,15 +66,13 @@ def tune(context: typer.Context, given: TuneArguments) -> None:
     check_model_file(out, data, valid, test, given.params, is_forest=chosen.algo in FORESTS)
     used = TrainingData([data], [valid], test, missing=missing)
     from ranksieve.cli.compiling import TRAINING, compile_tasks
-    from ranksieve.data.read import open_data
     from ranksieve.evaluation.metrics import metric_of
     from ranksieve.progress import ProgressDisplay
     from ranksieve.rankers.trials import load_optuna
     from ranksieve.rankers.tune import tune
 
     load_optuna()
-    if test is not None:
-        open_data(test, missing=missing)  # a wrong path is refused before the search
+    used.check()
     shared = {**(read_toml(given.params)[0] if given.params else {}), **given_flags(context)}
     if chosen.algo in FORESTS:
         compile_tasks(TRAINING, quiet=given.quiet)
