@@ -17,7 +17,10 @@ import typer.main
 from cli_samples import QUICK
 from typer.testing import CliRunner
 
+import ranksieve as rs
 from ranksieve.cli.app import app
+from ranksieve.data.bin_store import BinStore
+from ranksieve.data.binned import bin_data
 from ranksieve.data.parquet import write_parquet
 from ranksieve.data.read import read
 from ranksieve.models.load import load
@@ -195,12 +198,32 @@ def test_describe_of_runs_and_judgements(run, tmp_path):
     assert "2, 1 of them without a relevant document" in described and "0: 2 (66.67%), 2: 1 (33.33%)" in described
 
 
-def test_describe_says_what_json_lines_of_documents_are_for(run, tmp_path):
-    (tmp_path / "documents.jsonl").write_text('{"id": "1", "title": "a"}\n{"id": "2", "title": "b"}\n')
-    refused = run("describe", tmp_path / "documents.jsonl")
-    assert refused.code == 2 and "make data with ranksieve index and ranksieve features" in refused.output, (
-        refused.output
+def test_describe_of_documents(run, tmp_path):
+    (tmp_path / "documents.jsonl").write_text(
+        '{"id": "1", "title": "red car", "price": 2.5}\n'
+        '{"id": "2", "title": "wine", "price": null, "tags": ["a", "b"]}\n'
     )
+    described = run("describe", tmp_path / "documents.jsonl")
+    assert described.code == 0, described.output
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in described.output.splitlines() if "│" in line]
+    assert rows == [
+        ["id", "text", "100.0%", "1.0"], ["title", "text", "100.0%", "1.5"], ["price", "numbers", "50.0%", "1.0"],
+        ["tags", "text", "50.0%", "2.0"],
+    ]  # fmt: skip
+    assert "JSON objects  2, not data" in described.output and "ranksieve index (documents)" in described.output
+
+
+def test_describe_of_files_that_are_not_described(run, tmp_path):
+    contents = {
+        "params.toml": ("trees = 5\n", "is TOML, which is not described; it is for ranksieve train --params"),
+        "stage.json": ('{\n "first_stage": {}\n}\n', "is a first stage, for --stage, which cannot be read as a model"),
+        "dump.json": ('[{"nodeid": 0, "leaf": 1}]', "is a JSON dump of XGBoost's trees, as Elasticsearch reads it"),
+        "model.bin": ("\x08\x09ranksieve\x00:a,b\n", "this is not text"),
+    }
+    for name, (content, message) in contents.items():
+        (tmp_path / name).write_text(content)
+        refused = run("describe", tmp_path / name)
+        assert refused.code == 2 and f"{name}:" in refused.output and message in refused.output, refused.output
 
 
 def test_describe_of_an_index(run, tmp_path):
@@ -210,9 +233,67 @@ def test_describe_of_an_index(run, tmp_path):
     assert described.code == 0, described.output
     for text in ("documents", "2", "title (", "checksums", "match"):
         assert text in described.output
-    assert run("describe", tmp_path).code == 2
+    assert "ranksieve retrieve, features, rerank and serve" in described.output
+    refused = run("describe", tmp_path)
+    assert refused.code == 2 and "is a folder that holds index; expected an index, a checkpoint" in refused.output
+    (tmp_path / "empty").mkdir()
+    assert "is a folder that is empty; expected" in run("describe", tmp_path / "empty").output
+    refused = run("describe", tmp_path, "--verify")
+    assert refused.code == 2 and "--verify is for index folders" in refused.output
     refused = run("describe", __file__, "--verify")
     assert refused.code == 2 and "--verify is for index folders" in refused.output
+
+
+def test_describe_of_a_checkpoint(files, run, tmp_path):
+    folder = tmp_path / "saved"
+    options = ("--valid", files / "valid.txt", "--checkpoint", folder, "--out", tmp_path / "model.txt")
+    assert run("train", files / "train.txt", *options, *QUICK, "--trees", 3).code == 0
+    described = run("describe", folder)
+    assert described.code == 0, described.output
+    for text in (
+        "--algo selgb",
+        "3 trees in ",
+        "valid ndcg@10 0.",
+        f"ranksieve train command with --checkpoint {folder}",
+    ):
+        assert text in described.output
+    (folder / "checkpoint.npz").write_bytes(b"PK")
+    refused = run("describe", folder)
+    assert refused.code == 2 and "checkpoint.npz: not a checkpoint" in refused.output
+
+
+def test_describe_of_results_and_of_bin_files(run, tmp_path, monkeypatch):
+    spec = """title = "two sizes"
+[data.small]
+generate = "cubic"
+queries = 30
+[[runs]]
+algo = "lambdamart"
+trees = 3
+leaves = [4, 8]
+"""
+    (tmp_path / "spec.toml").write_text(spec)
+    done = run("experiment", tmp_path / "spec.toml", "--out", tmp_path / "results", "--jobs", 1)
+    assert done.code == 0, done.output
+    described = run("describe", tmp_path / "results").output
+    for text in (
+        "the experiment two sizes",
+        "2 of 2 are finished",
+        "small",
+        "lambdamart, leaves 4",
+        "ranksieve report",
+    ):
+        assert text in described
+    write_parquet(rs.synth.cubic(4), tmp_path / "data.parquet")
+    monkeypatch.setattr(BinStore, "fits", lambda *_, **__: False)
+    bin_data(tmp_path / "data.parquet", store=BinStore())
+    path = tmp_path / "data.parquet.bins"
+    for what in (path, tmp_path):
+        described = run("describe", what)
+        assert f"data.parquet.bins  bins of {tmp_path}/data.parquet, 200 documents, 50 features, " in described.output
+    path.write_bytes(b"x")
+    refused = run("describe", tmp_path)
+    assert refused.code == 2 and f"{path}: the bin file is damaged" in refused.output
 
 
 def test_describe_does_not_offer_unique_texts_as_categories(run, tmp_path):

@@ -9,7 +9,6 @@ import pytest
 
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import parse_metric
-from ranksieve.retrieval.queries import is_queries
 from ranksieve.retrieval.run_evaluation import evaluate_run
 from ranksieve.retrieval.runs import Run, read_judgements, read_run, write_run
 
@@ -248,19 +247,3 @@ def test_a_run_without_judged_documents_is_noted():
     )
     same = Run.from_rows([("p", "A", 1.0), ("q", "c", 1.0)])
     assert evaluate_run({"r": same}, judgements).conventions[-1].startswith("runs: ")
-
-
-def test_files_of_queries_are_told_from_other_text(tmp_path):
-    texts = {
-        "1\tred wine\n2\t2024\n3\twhite car\n": True,
-        "qid\tquery\nq1\tred wine\n": True,
-        "qid\tbm25\nq1\t2.5\n": False,
-        "qid\tcolour\n1\tred\n2\tblue\n": False,
-        "label\tqid\tbm25\n1\tq1\t2.5\n": False,
-        "2 qid:1 1:0.5\n": False,
-        "1 0 d0 2\n": False,
-        "": False,
-    }
-    for text, expected in texts.items():
-        (tmp_path / "file").write_text(text)
-        assert is_queries(tmp_path / "file") is expected, text

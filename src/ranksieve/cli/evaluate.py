@@ -141,11 +141,7 @@ def _score_models(
 ) -> tuple[ScoredFile, dict[str, str]]:
     from ranksieve.forest.score_file import score_each
     from ranksieve.models.load import load
-    from ranksieve.retrieval.runs import is_run
 
-    for name in names:
-        if is_run(name):
-            raise ParameterError(f"{name}: is a TREC run, not a model; give --run {name} and --qrels QRELS")
     loaded = {name: load(name) for name in names}
     show_waiting("scoring")
     scored = score_each(loaded, data, missing, threads)

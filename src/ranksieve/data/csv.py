@@ -17,6 +17,7 @@ import pyarrow.csv
 from ranksieve.data.compression import TextStream, open_text
 from ranksieve.data.data_file import OTHER_NAMES, USUAL_NAMES, ReadOptions
 from ranksieve.data.features import FeatureInfo
+from ranksieve.data.other_files import BINARY
 from ranksieve.data.pipes import permanent_paths
 from ranksieve.data.table_source import TableSource, not_numbers
 from ranksieve.errors import DataError
@@ -195,7 +196,7 @@ def is_csv(path: str, columns: Mapping[str, str]) -> bool:
 
 def _are_columns(names: list[str], columns: Mapping[str, str]) -> bool:
     """Whether cells name columns, which are not numbers unless labels or queries are among them."""
-    if names and LETOR_LINE.match(names[0]):
+    if names and (LETOR_LINE.match(names[0]) or BINARY.search("".join(names))):
         return False
     if len(names) > 1 and not any(map(NUMBER.match, names)):
         return True

@@ -18,6 +18,7 @@ from ranksieve.data.data_file import COLUMN_PARAMETERS, NEEDED, DataFile, ReadOp
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import Described, check_feature_names
 from ranksieve.data.letor import TextSource
+from ranksieve.data.other_files import other_file
 from ranksieve.data.parquet import MAGIC, ParquetSource
 from ranksieve.data.pipes import spool_pipe
 from ranksieve.data.tables import MemoryTable, is_table
@@ -104,22 +105,14 @@ def open_data(  # type: ignore[misc]  # the signatures above leave the options o
     return _open_file(spool_pipe(file.path), options)
 
 
-def is_json_lines(path: str) -> bool:
-    """Whether a file is JSON Lines, by its name and its first byte."""
-    return os.path.splitext(path)[1] in (".jsonl", ".ndjson") and first_bytes(path).startswith(b"{")
-
-
 def _open_file(path: str, options: ReadOptions) -> Source:
     head = first_bytes(path)
-    if head.startswith(MODELS):
-        if is_json_lines(path):
-            raise DataError(
-                f"{path}: is JSON Lines, not data; if these are documents, make data with ranksieve index and "
-                "ranksieve features"
-            )
-        raise DataError(f"{path}: is a model, not data; give labels and features as LETOR, CSV or Parquet")
     if head.startswith(MAGIC):
         return ParquetSource(path, options)
+    if (other := other_file(path)) is not None:
+        raise DataError(f"{path}: {other.refusal('data')}")
+    if head.startswith(MODELS) or b'[{"nodeid"' in head:
+        raise DataError(f"{path}: is a model, not data; give labels and features as LETOR, CSV or Parquet")
     if is_csv(path, options.columns):
         return CsvSource(path, options)
     if options.columns or options.ignore:

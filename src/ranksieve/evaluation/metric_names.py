@@ -82,7 +82,8 @@ def _definition(text: str, written: str) -> tuple[str, dict[str, Any]]:
         ours, theirs = (text.strip().replace(written, one, 1) for one in (name, IR_NAMES[name]))
         our_way, their_way = DIFFERENCES.get(name, EMPTY_DIFFERS)
         raise ParameterError(
-            f"metric {text!r} can mean {ours} ({our_way}) or, as in ir-measures, {theirs} ({their_way}); write one of them"
+            f"metric {text!r} can mean {ours} ({our_way}) or, as in ir-measures, {theirs} ({their_way}); write one of "
+            "them"
         )
     return name, {}
 
