@@ -307,6 +307,46 @@ def test_describe_does_not_offer_unique_texts_as_categories(run, tmp_path):
         assert wrong.code == 2 and "write ? for the comma in a name" in wrong.output, wrong.output
 
 
+def test_describe_finds_ids_by_the_rows(run, tmp_path):
+    columns = {
+        "search": [1000 + n // 6 for n in range(48)],  # sorted in blocks
+        "query text": [f"red wine {n // 6}" for n in range(48)],
+        "url": [f"site/{n % 24}" for n in range(48)],  # two lists have the same documents
+        "clicked": [n % 3 == 0 for n in range(48)],
+        "bm25": [n / 7 for n in range(48)],
+        "colour": ["red", "green", "blue"] * 16,
+        "title": [f"bottle {n % 40}" for n in range(48)],
+        "sku": [f"s{n % 5}" for n in range(48)],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "lists.parquet")
+    rows = zip(*columns.values(), strict=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "lists.csv").write_text("\n".join(lines))
+    for name in ("lists.parquet", "lists.csv"):
+        shown = " ".join(run("describe", tmp_path / name).output.split())
+        options = "--label NAME --qid search --docid url --ignore 'query text,colour,title,sku';"
+        assert options in shown and "--categorical colour,sku instead of --ignore" in shown, shown
+        assert "ranksieve index" not in shown
+        flags = ("--label", "clicked", "--ignore", "query text,colour,title,sku,url")
+        shown = run("describe", tmp_path / name, *flags, "--qid", "search").output
+        assert "documents per query  6 to 6" in shown, shown
+    (tmp_path / "documents.tsv").write_text("id\ttitle\tbody\n1\tred wine\tgood\n2\tcar\tfast\n")
+    assert "or ranksieve index, if these are documents to search" in " ".join(
+        run("describe", tmp_path / "documents.tsv").output.split()
+    )
+
+
+def test_options_for_columns_may_be_repeated(run, tmp_path):
+    rows = [f"{n % 3 == 0:d},{n // 8},{n % 5},text {n},{'ab'[n % 2]},{n}" for n in range(80)]
+    (tmp_path / "train.csv").write_text("\n".join(["label,qid,bm25,title,brand,url", *rows]))
+    (tmp_path / "params.toml").write_text('categorical = ["brand"]\n')
+    words = ("train", tmp_path / "train.csv", *QUICK, "--ignore", "title", "--ignore", "url", "--out")
+    for options in (["--categorical", "brand"], ["--params", tmp_path / "params.toml"]):
+        outcome = run(*words, tmp_path / "model.txt", *options)
+        assert outcome.code == 0, outcome.output
+        assert load(tmp_path / "model.txt").feature_names == ("bm25", "brand")
+
+
 def test_models_report_the_missing_feature_and_unknown_columns_to_ignore(run, tmp_path):
     rows = [f"{n % 3 == 0:d},{n // 8},{n % 5},{n % 7},text {n}" for n in range(80)]
     (tmp_path / "train.csv").write_text("\n".join(["label,qid,bm25,age,title", *rows]))

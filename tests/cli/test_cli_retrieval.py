@@ -153,6 +153,10 @@ def test_features_are_listed(index, run):
     assert "bm25.title" in outcome.output and "number.price" in outcome.output
     some = run("features", index, "--list", "--select", "bm25*.title")
     assert "3 features" in some.output and "nearness" not in some.output
+    for several in (["bm25.title, number.*,!bm25.all"], ["bm25.title", "number.*,!bm25.all"]):
+        flags = [word for one in several for word in ("--select", one)]
+        listed = [line.split()[0] for line in run("features", index, "--list", *flags).output.splitlines()]
+        assert listed == ["bm25.title", "number.price", "2"]
     relative = run("features", index, "--list", "--select", "relative.bm25.title")
     assert "relative.bm25.title" in relative.output and "1 feature\n" in relative.output
     unknown = run("features", index, "--list", "--select", "nofeature")

@@ -144,6 +144,8 @@ def _describe_columns(roles: ColumnRoles) -> None:
     facts = [("options", f"{needed}; ranksieve describe, train and others need them to read this file")]
     if "NAME" in roles.flags.values():
         facts.append(("NAME", "no column has a usual name for this; name the right one"))
+    if roles.flags.get("label") == roles.flags.get("qid") == "NAME" and "ignore" in roles.flags:
+        facts.append(("or", "ranksieve index, if these are documents to search"))
     if roles.categories:
         categories = shlex.quote(roles.categories)
         facts.append(

@@ -218,7 +218,7 @@ def cv(context: typer.Context, given: CrossValidationArguments) -> None:
     """
     chosen = chosen_params(context, given.params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
-    data = with_categories(given.data, context.params["categorical"])
+    data = with_categories(given.data, context)
     if given.per_query is not None:
         check_writable(given.per_query, data, given.params)
     files = _model_files(given.out, given.folds, chosen.algo in FORESTS, data, given.params)

@@ -198,6 +198,8 @@ def option_words(option: Any, value: Any) -> list[str]:
     """An option and its value as words of a command line."""
     if isinstance(value, bool):
         return [option.opts[0] if value else option.secondary_opts[0]]
+    if option.multiple:
+        return [word for one in value for word in (option.opts[0], str(one))]
     return [option.opts[0], *map(str, value if isinstance(value, tuple) else [value])]
 
 

@@ -82,9 +82,9 @@ def train(context: typer.Context, given: TrainArguments) -> None:
     """
     context.meta[CHECKPOINT] = given.checkpoint
     chosen = chosen_params(context, given.params)
-    names = context.params["categorical"]  # the TOML file's, if there is one and no option; so with missing
-    data, valid, test = (with_categories(files, names) for files in (given.data, given.valid, given.test))
-    given = replace(given, data=data, valid=valid, test=test, missing=context.params["missing"])
+    data, valid, test = (with_categories(files, context) for files in (given.data, given.valid, given.test))
+    missing = context.params["missing"]  # the TOML file's value, if there is one and no option
+    given = replace(given, data=data, valid=valid, test=test, missing=missing)
     _check_options(given, explicit_stopping=is_flag(context, "early_stopping") and chosen.early_stopping > 0)
     is_forest = given.init is None and chosen.algo in FORESTS
     check_model_file(given.out, *given.read, given.init, given.params, is_forest=is_forest)

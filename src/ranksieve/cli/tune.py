@@ -60,7 +60,7 @@ def tune(context: typer.Context, given: TuneArguments) -> None:
     chosen = chosen_params(context, given.params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
     files = (given.data, given.valid, given.test)
-    data, valid, test = (with_categories(file, context.params["categorical"]) for file in files)
+    data, valid, test = (with_categories(file, context) for file in files)
     out = given.out
     journal = given.journal or out.with_name(f"{out.name}.trials")
     check_model_file(out, data, valid, test, given.params, is_forest=chosen.algo in FORESTS)

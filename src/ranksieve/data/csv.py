@@ -210,19 +210,19 @@ def is_csv_text(content: bytes) -> bool:
     return _are_columns(names, {}) and bool(rows) and len(rows[0]) == len(names)
 
 
-def first_lines(path: str) -> tuple[list[str], str, list[list[str]]]:
+def first_lines(path: str, most: int = SAMPLE_LINES) -> tuple[list[str], str, list[list[str]]]:
     """`_split_header` of the beginning of a file."""
     buffer = bytearray(HEADER_BYTES)
     with open_text(path) as stream:
         size = stream.readinto(memoryview(buffer))
-    return _split_header(bytes(buffer[:size]))
+    return _split_header(bytes(buffer[:size]), most)
 
 
-def _split_header(text: bytes) -> tuple[list[str], str, list[list[str]]]:
+def _split_header(text: bytes, most: int = SAMPLE_LINES) -> tuple[list[str], str, list[list[str]]]:
     """The cells of the first line, what separates them, and the cells of some more lines."""
-    first, *others = text.removeprefix(codecs.BOM_UTF8).split(b"\n", SAMPLE_LINES)
+    first, *others = text.removeprefix(codecs.BOM_UTF8).split(b"\n", most)
     separator = max(SEPARATORS, key=first.decode(errors="replace").count)
-    return _cells_of(first, separator), separator, [_cells_of(line, separator) for line in others[: SAMPLE_LINES - 1]]
+    return _cells_of(first, separator), separator, [_cells_of(line, separator) for line in others[: most - 1]]
 
 
 def _cells_of(line: bytes, separator: str) -> list[str]:

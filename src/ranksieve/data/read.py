@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ranksieve.data.blocks import ListBuilder, Source, check_narrow, widened
-from ranksieve.data.categories import Categorical, Encoder, categorical_text, check_same_codes
+from ranksieve.data.categories import Categorical, Encoder, check_same_codes, columns_text
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import CsvSource, is_csv
 from ranksieve.data.data_file import COLUMN_PARAMETERS, NEEDED, DataFile, ReadOptions
@@ -90,9 +90,9 @@ def open_data(  # type: ignore[misc]  # the signatures above leave the options o
         return given  # type: ignore[return-value]
     file = DataFile(given)
     chosen = Categorical(
-        categorical_text(file.categorical), categories if wanted else None, {} if encoders is None else encoders
+        columns_text(file.categorical), categories if wanted else None, {} if encoders is None else encoders
     )
-    options = ReadOptions(file.columns, file.ignore or "", chosen, first_stage, needed, wanted, absent)
+    options = ReadOptions(file.columns, columns_text(file.ignore), chosen, first_stage, needed, wanted, absent)
     if is_table(file.path):
         return MemoryTable(file.path, options)
     if not isinstance(file.path, str | os.PathLike):

@@ -15,7 +15,7 @@ from ranksieve.kernels.lexical import N_LEXICAL
 from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
 from ranksieve.kernels.neighbours import NEAREST
 from ranksieve.kernels.proximity import NEAR
-from ranksieve.text_formats import some_of
+from ranksieve.text_formats import comma_hint, some_of, split_commas
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
@@ -151,18 +151,20 @@ class ChosenFeatures(NamedTuple):
         return (*self.plain, *(RELATIVE + name for name in self.relative))
 
 
-def choose(names: Sequence[str], patterns: Sequence[str]) -> ChosenFeatures:
+def choose(names: Sequence[str], patterns: str | Sequence[str]) -> ChosenFeatures:
     """The features that match any of the patterns (`bm25*`, `*.title`, `relative.*`), as they are without patterns.
 
-    A pattern with `!` in front leaves features out, in both kinds; without another pattern, of all.
+    A pattern with `!` in front leaves features out, in both kinds; without another pattern, of all. Patterns are
+    separated by commas, or in a list.
 
     Examples
     --------
     >>> choose(["bm25.title", "bm25.text", "length.text"], ["length*", "relative.bm25.*"]).names
     ('length.text', 'relative.bm25.title', 'relative.bm25.text')
-    >>> choose(["bm25.title", "bm25.text", "length.text"], ["!*.text"]).names
+    >>> choose(["bm25.title", "bm25.text", "length.text"], "bm25*,!*.text").names
     ('bm25.title',)
     """
+    patterns = split_commas(patterns) if isinstance(patterns, str) else patterns
     left_out = {name for pattern in patterns if pattern[:1] == "!" for name in _matches(names, pattern[1:], pattern)}
     names, patterns = [name for name in names if name not in left_out], [p for p in patterns if p[:1] != "!"]
     if not patterns:
@@ -191,7 +193,8 @@ def _matches(names: Sequence[str], plain: str, pattern: str) -> list[str]:
     found = [name for name in names if name == plain or fnmatch.fnmatchcase(name, plain)]
     if not found:
         raise ParameterError(
-            f"no feature matches {pattern!r}; {did_you_mean(plain, names)}known: {some_of(names)}; list all with ",
+            f"no feature matches {pattern!r}; {did_you_mean(plain, names)}known: {some_of(names)}{comma_hint(names)}; "
+            "list all with ",
             _Listing("list"),
         )
     return found
