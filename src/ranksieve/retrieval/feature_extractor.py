@@ -10,6 +10,7 @@ import numba
 import numpy as np
 
 from ranksieve.data.features import RELATIVE
+from ranksieve.data.index_features import DENSE, EXPANSION, FEEDBACK, FIRST, FIRST_STAGE, NEIGHBOURS, QUERY
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import lexical
@@ -20,17 +21,7 @@ from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
 from ranksieve.kernels.proximity import BIT_NUMBERS, N_PROXIMITY
 from ranksieve.kernels.term_pairs import describe_pairs
 from ranksieve.retrieval.dense_features import describe_vectors
-from ranksieve.retrieval.feature_names import (
-    DENSE,
-    EXPANSION,
-    FEEDBACK,
-    FIRST,
-    FIRST_STAGE,
-    NEIGHBOURS,
-    QUERY,
-    choose,
-    layout_of,
-)
+from ranksieve.retrieval.feature_names import choose, layout_of
 from ranksieve.retrieval.first_stage import idf
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.queries import Prepared
