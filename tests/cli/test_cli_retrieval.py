@@ -241,9 +241,9 @@ def test_from_features_to_a_reranked_run(corpus, index, run, tmp_path):
     assert converted.code == 0 and lacking
     assert (
         f"warning: {tmp_path / 'e.json'}: the model uses {len(lacking)} feature{'s' * (len(lacking) > 1)} that "
-        f"Elasticsearch and OpenSearch cannot compute ({', '.join(lacking)}), so it cannot run there; train on bm25.FIELD "
-        "and number.NAME alone, not on bm25.all (ranksieve train --features), define these in the engine with ranksieve "
-        "feature-set, and train on its feature log\n"
+        f"Elasticsearch and OpenSearch cannot compute ({', '.join(lacking)}), so it cannot run there; train on "
+        "bm25.FIELD and number.NAME alone, not on bm25.all (ranksieve train --features), define these in the engine "
+        "with ranksieve feature-set, and train on its feature log\n"
     ) in converted.output
     for flags in (("--ties", "order"), ("--weighted",), ("--missing", "nan")):
         refused = run("evaluate", "--run", first, "--qrels", qrels, *flags)
