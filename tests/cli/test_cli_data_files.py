@@ -291,6 +291,7 @@ leaves = [4, 8]
     for what in (path, tmp_path):
         described = run("describe", what)
         assert f"data.parquet.bins  bins of {tmp_path}/data.parquet, 200 documents, 50 features, " in described.output
+    assert "none.bins: no such file" in run("describe", tmp_path / "none.bins").output
     path.write_bytes(b"x")
     refused = run("describe", tmp_path)
     assert refused.code == 2 and f"{path}: the bin file is damaged" in refused.output

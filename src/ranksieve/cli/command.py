@@ -199,6 +199,12 @@ def _with_parameters(
     return wrapped
 
 
+def is_flag(context: typer.Context, name: str) -> bool:
+    """Whether the user has given it on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
 def usage_message(error: Any) -> str:
     """The line that reports a mistake in the arguments of a command."""
     context = error.ctx

@@ -68,7 +68,7 @@ def describe(given: DescribeArguments) -> None:
         _write_card(path, given.data or [], given.metric, given.out)
     elif os.path.isdir(path):
         describe_folder(path, verify=given.verify)
-    elif path.endswith(ENDING):
+    elif path.endswith(ENDING) and os.path.isfile(path):
         describe_bins([Path(path)])
     elif is_log(path):
         describe_log(path, given.events)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.command import with_options
+from ranksieve.cli.command import is_flag, with_options
 from ranksieve.cli.console import check_writable, show_table
-from ranksieve.cli.options import is_flag
 from ranksieve.errors import ParameterError, param
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def reads_data(*names: str) -> Callable[[Callable[..., None]], Callable[..., Non
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(**values: Any) -> None:
             given = {role: values.pop(role) for role in COLUMNS}
-            columns = {role: ",".join(one) if isinstance(one, list) else one for role, one in given.items()}
+            columns = {role: ",".join(one) or None if isinstance(one, list) else one for role, one in given.items()}
             unused = [role for role, name in columns.items() if name is not None]
             if unused and not any(values[name] for name in names):
                 raise ParameterError(param(unused[0]), " names a column of data files, and none is given; leave it out")
@@ -78,7 +77,7 @@ def with_categories(files: Any, context: typer.Context) -> Any:
         return files
     if isinstance(files, list):
         return [with_categories(file, context) for file in files]
-    return DataFile(files, categorical=context.params["categorical"])
+    return DataFile(files, categorical=context.params["categorical"] or None)
 
 
 def write_data(data: Any, out: Path) -> None:

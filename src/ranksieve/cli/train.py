@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from ranksieve.cli.command import CHECKPOINT, option, takes_options
+from ranksieve.cli.command import CHECKPOINT, is_flag, option, takes_options
 from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
 from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, show_biases, with_categories
-from ranksieve.cli.options import chosen_params, is_flag, with_params
+from ranksieve.cli.options import chosen_params, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, ParamsFile, Quiet, TestData
 from ranksieve.cli.training_data import CONVENTIONS, TrainingData, joined
 from ranksieve.errors import InterruptedTraining, ParameterError

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ranksieve.cli.command import option, takes_options
+from ranksieve.cli.command import is_flag, option, takes_options
 from ranksieve.cli.console import show_error, show_facts, show_table
 from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, with_categories
-from ranksieve.cli.options import chosen_params, given_flags, is_flag, option_words, read_toml, with_params
+from ranksieve.cli.options import chosen_params, given_flags, option_words, read_toml, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet, TestData
 from ranksieve.cli.training_data import CONVENTIONS, TrainingData
 from ranksieve.errors import InterruptedTuning
