@@ -647,6 +647,14 @@ def test_names_of_columns_belong_to_reading(name):
             "algo is 'dart'; there is no DART, no trees are dropped; use algo='lambdamart'; expected one",
         ),
         ({"algo": "goss"}, "GOSS is algo='lambdamart' with selection='goss'; expected one of"),
+        ({"verbosity": -1}, "unknown parameter 'verbosity'; verbose decides whether progress is shown"),
+        ({"verbose_eval": 10}, "verbose decides"),
+        ({"silent": True}, "verbose decides"),
+        ({"init_model": "m.txt"}, "training starts from init"),
+        ({"params": {}}, "parameters are keyword arguments; give **params"),
+        ({"evals_result": {}}, "values after each tree are in the model's info['history']"),
+        ({"feature_name": ["a"]}, "names belong to the data, Dataset.with_features(names); features chooses some"),
+        ({"deterministic": True}, "the same model, whatever the number of threads; leave it out"),
         ({"eval_at": [1, 3]}, "the rank is part of the metric's name, as in metric='ndcg@10'; evaluate takes several"),
     ],
 )
@@ -654,6 +662,15 @@ def test_names_of_other_libraries_without_an_equivalent(given, message):
     with pytest.raises(ParameterError) as error:
         Params(**given)
     assert message in str(error.value) and "did you mean" not in str(error.value)
+
+
+def test_callbacks_of_lightgbm_are_refused():
+    peer = pytest.importorskip("lightgbm")
+    for callback in (peer.early_stopping(3, verbose=False), peer.log_evaluation(1), peer.record_evaluation({})):
+        with pytest.raises(
+            ParameterError, match=r"callbacks has one of lightgbm.callback; .*use early_stopping, verbose"
+        ):
+            rs.train(small_dataset(), callbacks=[callback])
 
 
 def test_every_parameter_is_in_a_group_of_at_most_a_dozen():

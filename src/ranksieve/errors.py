@@ -184,6 +184,14 @@ def check_key(key: str, known: Sequence[str]) -> None:
         raise ParameterError(f"unknown key {key!r}; {hint}")
 
 
+def check_arguments(function: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse keyword arguments that a function does not have; Python names the nearest one from 3.13 on only."""
+    for name in given:
+        raise ParameterError(
+            f"{function} has no parameter {name!r}; {did_you_mean(name, known)}expected {', '.join(known)}"
+        )
+
+
 def check_choice(name: str, value: object, known: Iterable[str]) -> None:
     """Refuse a value of a parameter that is none of the known ones."""
     names = tuple(known)

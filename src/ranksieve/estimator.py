@@ -154,7 +154,7 @@ class Ranker(BaseEstimator):
         eval_metric: str | None = None,
         callbacks: Sequence[Callable[[Record], None]] | None = None,
         categorical: str | Sequence[str] | None = None,
-        verbose: bool = False,
+        verbose: int = False,
     ) -> Ranker:
         """Train on documents and their labels.
 
@@ -183,8 +183,8 @@ class Ranker(BaseEstimator):
             Each is called with a `Record` after each tree.
         categorical : str or list of str, optional
             Names or globs of columns that hold categories. Columns of a categorical type need not be named.
-        verbose : bool
-            Show progress on standard error if it is a terminal, and in notebooks.
+        verbose : bool or int
+            Show progress on standard error if it is a terminal, and in notebooks; False, 0 or -1: nowhere.
 
         Returns
         -------

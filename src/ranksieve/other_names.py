@@ -10,11 +10,13 @@ ALIASES = {
     "num_boost_round": "trees",
     "num_iterations": "trees",
     "num_round": "trees",
+    "num_trees": "trees",
     "num_leaves": "leaves",
     "max_leaf_nodes": "leaves",
     "max_leaves": "leaves",
     "eta": "learning_rate",
     "lr": "learning_rate",
+    "early_stopping_round": "early_stopping",
     "early_stopping_rounds": "early_stopping",
     "min_data_in_leaf": "min_docs",
     "min_child_samples": "min_docs",
@@ -77,7 +79,15 @@ _RANK: Advice = (
     param("metric", "ndcg@10"),
     "; evaluate takes several",
 )
+_PROGRESS: Advice = (param("verbose"), " decides whether progress is shown")
+_SAME_BITS: Advice = ("training always gives the same model, whatever the number of threads; leave it out",)
 ADVICE: dict[str, Advice] = {
+    "params": ("parameters are keyword arguments; give **params",),
+    "init_model": ("training starts from ", param("init")),
+    "evals_result": ("values after each tree are in the model's info['history']",),
+    "feature_name": ("names belong to the data, Dataset.with_features(names); ", param("features"), " chooses some"),
+    **dict.fromkeys(("verbosity", "verbose_eval", "silent"), _PROGRESS),
+    **dict.fromkeys(("deterministic", "force_row_wise", "force_col_wise"), _SAME_BITS),
     **dict.fromkeys(("lambda_l1", "l1", "reg_alpha", "l1_regularization"), _NO_L1),
     **dict.fromkeys(("boosting", "boosting_type", "booster", "boost"), _BOOSTED),
     **dict.fromkeys(("dart", "drop_rate", "rate_drop", "max_drop", "skip_drop", "uniform_drop"), _NO_DART),

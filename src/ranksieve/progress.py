@@ -231,10 +231,13 @@ class PruningProgress(ProgressDisplay):
         )
 
 
-def shown_in_python(*, verbose: bool) -> Console | None:
-    """Where functions of the library show progress: on a terminal and in notebooks; None elsewhere."""
+def shown_in_python(*, verbose: int) -> Console | None:
+    """Where functions of the library show progress: on a terminal and in notebooks; None elsewhere.
+
+    `verbose` may be negative: -1 is what silences LightGBM.
+    """
     console = Console(stderr=True, highlight=False)
-    is_shown = verbose and (console.is_jupyter or (console.is_terminal and sys.stderr.isatty()))
+    is_shown = (verbose or 0) > 0 and (console.is_jupyter or (console.is_terminal and sys.stderr.isatty()))
     return console if is_shown else None
 
 
@@ -245,7 +248,7 @@ def training_display(algo: str, title: str = "", **options: Any) -> ProgressDisp
 
 
 @contextmanager
-def training_progress(algo: str, *, verbose: bool = True) -> Iterator[tuple[Callable[[Any], None], ...]]:
+def training_progress(algo: str, *, verbose: int = True) -> Iterator[tuple[Callable[[Any], None], ...]]:
     """Callbacks that show the progress of `train` in Python: on a terminal and in notebooks, never elsewhere."""
     console = shown_in_python(verbose=verbose)
     if console is None:

@@ -36,6 +36,22 @@ def split_commas(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+def without_comma(name: str) -> str:
+    """A name as a part of a text that has commas between names: `?`, which as a glob matches a comma, stands for it.
+
+    Examples
+    --------
+    >>> without_comma("price, net"), without_comma("bm25_*")
+    ('price? net', 'bm25_*')
+    """
+    return name.replace(",", "?")
+
+
+def comma_hint(names: Iterable[str]) -> str:
+    """How to spell a name that has a comma, if there is one; the end of a message."""
+    return "; write ? for the comma in a name" if any("," in name for name in names) else ""
+
+
 def counted(**numbers: int) -> str:
     """How many there are of some things.
 
@@ -108,14 +124,14 @@ def features_text(value: Any) -> Any:
     """Names, and numbers from 0 as Python has them, as text with numbers from 1 as LETOR has them."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         return value
-    return ",".join(part if isinstance(part, str) else str(int(part) + 1) for part in value)
+    return ",".join(without_comma(part) if isinstance(part, str) else str(int(part) + 1) for part in value)
 
 
 def signs_text(value: Any) -> Any:
     if isinstance(value, str) or not isinstance(value, Iterable):
         return value
     if isinstance(value, Mapping):
-        return ",".join(f"{name}:{int(sign):+d}" for name, sign in value.items())
+        return ",".join(f"{without_comma(name)}:{int(sign):+d}" for name, sign in value.items())
     return ",".join(part if isinstance(part, str) else str(int(part)) for part in value)
 
 

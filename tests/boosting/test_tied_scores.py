@@ -105,9 +105,8 @@ def test_the_values_under_the_first_trees_do_not_depend_on_the_scores_kept(monke
         scores = naive_scores(data.bins, trees[:n])
         for metric, values in zip(orders, valid.measure_again(trees[:n], orders), strict=True):
             np.testing.assert_array_equal(values, metric.per_query(data.lists.labels, scores, data.lists.offsets))
-    highest = data.lists.labels.max() + 1  # of another part of the set
-    values = valid.measure_again(trees, orders[:1], highest)[0]
-    np.testing.assert_array_equal(values, valid.per_query(trees, orders[0], highest))
+    wider = orders[0].with_highest(data.lists.labels.max() + 1)  # the highest label is in another part of the set
+    np.testing.assert_array_equal(valid.measure_again(trees, [wider])[0], valid.per_query(trees, wider))
 
 
 @pytest.mark.parametrize("early_stopping", [0, 10])

@@ -17,7 +17,10 @@ import typer.main
 from cli_samples import QUICK
 from typer.testing import CliRunner
 
+import ranksieve as rs
 from ranksieve.cli.app import app
+from ranksieve.data.bin_store import BinStore
+from ranksieve.data.binned import bin_data
 from ranksieve.data.parquet import write_parquet
 from ranksieve.data.read import read
 from ranksieve.models.load import load
@@ -195,12 +198,32 @@ def test_describe_of_runs_and_judgements(run, tmp_path):
     assert "2, 1 of them without a relevant document" in described and "0: 2 (66.67%), 2: 1 (33.33%)" in described
 
 
-def test_describe_says_what_json_lines_of_documents_are_for(run, tmp_path):
-    (tmp_path / "documents.jsonl").write_text('{"id": "1", "title": "a"}\n{"id": "2", "title": "b"}\n')
-    refused = run("describe", tmp_path / "documents.jsonl")
-    assert refused.code == 2 and "make data with ranksieve index and ranksieve features" in refused.output, (
-        refused.output
+def test_describe_of_documents(run, tmp_path):
+    (tmp_path / "documents.jsonl").write_text(
+        '{"id": "1", "title": "red car", "price": 2.5}\n'
+        '{"id": "2", "title": "wine", "price": null, "tags": ["a", "b"]}\n'
     )
+    described = run("describe", tmp_path / "documents.jsonl")
+    assert described.code == 0, described.output
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in described.output.splitlines() if "│" in line]
+    assert rows == [
+        ["id", "text", "100.0%", "1.0"], ["title", "text", "100.0%", "1.5"], ["price", "numbers", "50.0%", "1.0"],
+        ["tags", "text", "50.0%", "2.0"],
+    ]  # fmt: skip
+    assert "JSON objects  2, not data" in described.output and "ranksieve index (documents)" in described.output
+
+
+def test_describe_of_files_that_are_not_described(run, tmp_path):
+    contents = {
+        "params.toml": ("trees = 5\n", "is TOML, which is not described; it is for ranksieve train --params"),
+        "stage.json": ('{\n "first_stage": {}\n}\n', "is a first stage, for --stage, which cannot be read as a model"),
+        "dump.json": ('[{"nodeid": 0, "leaf": 1}]', "is a JSON dump of XGBoost's trees, as Elasticsearch reads it"),
+        "model.bin": ("\x08\x09ranksieve\x00:a,b\n", "this is not text"),
+    }
+    for name, (content, message) in contents.items():
+        (tmp_path / name).write_text(content)
+        refused = run("describe", tmp_path / name)
+        assert refused.code == 2 and f"{name}:" in refused.output and message in refused.output, refused.output
 
 
 def test_describe_of_an_index(run, tmp_path):
@@ -210,9 +233,68 @@ def test_describe_of_an_index(run, tmp_path):
     assert described.code == 0, described.output
     for text in ("documents", "2", "title (", "checksums", "match"):
         assert text in described.output
-    assert run("describe", tmp_path).code == 2
+    assert "ranksieve retrieve, features, rerank and serve" in described.output
+    refused = run("describe", tmp_path)
+    assert refused.code == 2 and "is a folder that holds index; expected an index, a checkpoint" in refused.output
+    (tmp_path / "empty").mkdir()
+    assert "is a folder that is empty; expected" in run("describe", tmp_path / "empty").output
+    refused = run("describe", tmp_path, "--verify")
+    assert refused.code == 2 and "--verify is for index folders" in refused.output
     refused = run("describe", __file__, "--verify")
     assert refused.code == 2 and "--verify is for index folders" in refused.output
+
+
+def test_describe_of_a_checkpoint(files, run, tmp_path):
+    folder = tmp_path / "saved"
+    options = ("--valid", files / "valid.txt", "--checkpoint", folder, "--out", tmp_path / "model.txt")
+    assert run("train", files / "train.txt", *options, *QUICK, "--trees", 3).code == 0
+    described = run("describe", folder)
+    assert described.code == 0, described.output
+    for text in (
+        "--algo selgb",
+        "3 trees in ",
+        "valid ndcg@10 0.",
+        f"ranksieve train command with --checkpoint {folder}",
+    ):
+        assert text in described.output
+    (folder / "checkpoint.npz").write_bytes(b"PK")
+    refused = run("describe", folder)
+    assert refused.code == 2 and "checkpoint.npz: not a checkpoint" in refused.output
+
+
+def test_describe_of_results_and_of_bin_files(run, tmp_path, monkeypatch):
+    spec = """title = "two sizes"
+[data.small]
+generate = "cubic"
+queries = 30
+[[runs]]
+algo = "lambdamart"
+trees = 3
+leaves = [4, 8]
+"""
+    (tmp_path / "spec.toml").write_text(spec)
+    done = run("experiment", tmp_path / "spec.toml", "--out", tmp_path / "results", "--jobs", 1)
+    assert done.code == 0, done.output
+    described = run("describe", tmp_path / "results").output
+    for text in (
+        "the experiment two sizes",
+        "2 of 2 are finished",
+        "small",
+        "lambdamart, leaves 4",
+        "ranksieve report",
+    ):
+        assert text in described
+    write_parquet(rs.synth.cubic(4), tmp_path / "data.parquet")
+    monkeypatch.setattr(BinStore, "fits", lambda *_, **__: False)
+    bin_data(tmp_path / "data.parquet", store=BinStore())
+    path = tmp_path / "data.parquet.bins"
+    for what in (path, tmp_path):
+        described = run("describe", what)
+        assert f"data.parquet.bins  bins of {tmp_path}/data.parquet, 200 documents, 50 features, " in described.output
+    assert "none.bins: no such file" in run("describe", tmp_path / "none.bins").output
+    path.write_bytes(b"x")
+    refused = run("describe", tmp_path)
+    assert refused.code == 2 and f"{path}: the bin file is damaged" in refused.output
 
 
 def test_describe_does_not_offer_unique_texts_as_categories(run, tmp_path):
@@ -224,6 +306,46 @@ def test_describe_does_not_offer_unique_texts_as_categories(run, tmp_path):
     for given in (["--ignore", "title,brand, short"], ["--ignore", "title", "--categorical", "brand, short"]):
         wrong = run("pack", tmp_path / "wine.csv", "--out", tmp_path / "wine.parquet", *given)
         assert wrong.code == 2 and "write ? for the comma in a name" in wrong.output, wrong.output
+
+
+def test_describe_finds_ids_by_the_rows(run, tmp_path):
+    columns = {
+        "search": [1000 + n // 6 for n in range(48)],  # sorted in blocks
+        "query text": [f"red wine {n // 6}" for n in range(48)],
+        "url": [f"site/{n % 24}" for n in range(48)],  # two lists have the same documents
+        "clicked": [n % 3 == 0 for n in range(48)],
+        "bm25": [n / 7 for n in range(48)],
+        "colour": ["red", "green", "blue"] * 16,
+        "title": [f"bottle {n % 40}" for n in range(48)],
+        "sku": [f"s{n % 5}" for n in range(48)],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "lists.parquet")
+    rows = zip(*columns.values(), strict=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "lists.csv").write_text("\n".join(lines))
+    for name in ("lists.parquet", "lists.csv"):
+        shown = " ".join(run("describe", tmp_path / name).output.split())
+        options = "--label NAME --qid search --docid url --ignore 'query text,colour,title,sku';"
+        assert options in shown and "--categorical colour,sku instead of --ignore" in shown, shown
+        assert "ranksieve index" not in shown
+        flags = ("--label", "clicked", "--ignore", "query text,colour,title,sku,url")
+        shown = run("describe", tmp_path / name, *flags, "--qid", "search").output
+        assert "documents per query  6 to 6" in shown, shown
+    (tmp_path / "documents.tsv").write_text("id\ttitle\tbody\n1\tred wine\tgood\n2\tcar\tfast\n")
+    assert "or ranksieve index, if these are documents to search" in " ".join(
+        run("describe", tmp_path / "documents.tsv").output.split()
+    )
+
+
+def test_options_for_columns_may_be_repeated(run, tmp_path):
+    rows = [f"{n % 3 == 0:d},{n // 8},{n % 5},text {n},{'ab'[n % 2]},{n}" for n in range(80)]
+    (tmp_path / "train.csv").write_text("\n".join(["label,qid,bm25,title,brand,url", *rows]))
+    (tmp_path / "params.toml").write_text('categorical = ["brand"]\n')
+    words = ("train", tmp_path / "train.csv", *QUICK, "--ignore", "title", "--ignore", "url", "--out")
+    for options in (["--categorical", "brand"], ["--params", tmp_path / "params.toml"]):
+        outcome = run(*words, tmp_path / "model.txt", *options)
+        assert outcome.code == 0, outcome.output
+        assert load(tmp_path / "model.txt").feature_names == ("bm25", "brand")
 
 
 def test_models_report_the_missing_feature_and_unknown_columns_to_ignore(run, tmp_path):
@@ -245,3 +367,15 @@ def test_models_report_the_missing_feature_and_unknown_columns_to_ignore(run, tm
     (tmp_path / "no_title.csv").write_text("\n".join(features))
     outcome = run("predict", model, tmp_path / "no_title.csv", "--ignore", "title", "--out", tmp_path / "scores")
     assert outcome.code == 0, outcome.output
+    options = ("--ignore", "title", "--out", model, *QUICK)
+    for others in (
+        ["--test", "no_title.csv"],
+        ["--valid", "no_title.csv"],
+        ["--valid", "no_title.csv", "--test", "lacks.csv"],
+    ):
+        files = [one if one.startswith("-") else tmp_path / one for one in others]
+        outcome = run("train", tmp_path / "train.csv", *files, *options)
+        assert outcome.code == (2 if "lacks.csv" in others else 0), outcome.output
+    assert "lacks.csv: lacks 1 of the 2 features of the training data (age)" in outcome.output
+    outcome = run("train", tmp_path / "no_title.csv", *options)
+    assert outcome.code == 2 and "no column is named 'title', which is to be ignored" in outcome.output

@@ -239,7 +239,7 @@ def test_a_model_in_the_place_of_data(run, model, tmp_path):
     (tmp_path / "documents.jsonl").write_text('{"id": "1", "text": "x"}\n')
     refused(
         run("train", tmp_path / "documents.jsonl", "--out", tmp_path / "new.txt"),
-        "is JSON Lines, not data; if these are documents",
+        "is JSON Lines, not data; it is for ranksieve index (documents)",
     )
     refused(run("train", model, "--out", tmp_path / "new.txt"), "model.txt: is a model, not data")
 
@@ -248,7 +248,28 @@ def test_a_run_in_the_place_of_a_model(run, tmp_path):
     path = tmp_path / "first.run"
     path.write_text("1 Q0 d0 1 2.5 x\n")
     (tmp_path / "qrels").write_text("1 0 d0 1\n")
-    refused(run("evaluate", path, tmp_path / "qrels"), "is a TREC run", f"--run {path} and --qrels QRELS")
+    refused(run("evaluate", path, tmp_path / "qrels"), "is a TREC run, not a model", "evaluate --run RUN --qrels QRELS")
+
+
+OTHERS = {"run": "1 Q0 d0 1 2.5 x\n", "qrels": "1 0 d0 1\n", "queries.tsv": "q1\tred wine\n"}
+NAMES = {"run": "a TREC run", "qrels": "a file of judgements (TREC qrels)", "queries.tsv": "a file of queries"}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_runs_judgements_and_queries_in_the_place_of_data_and_models(files, run, model, tmp_path, name):
+    path, out = tmp_path / name, ("--out", tmp_path / "out")
+    path.write_text(OTHERS[name])
+    for words in (
+        ("train", path, *out),
+        ("train", files / "train.txt", "--valid", path, *out),
+        ("train", files / "train.txt", "--test", path, *out),
+        ("train", path, "--ignore", "title", *out),
+        ("predict", model, path, *out),
+        ("evaluate", model, path),
+    ):
+        refused(run(*words), f"{name}: is {NAMES[name]}, not data; it is for ranksieve ")
+    for words in (("predict", path, files / "test.txt", *out), ("evaluate", path, files / "test.txt")):
+        refused(run(*words), f"{name}: is {NAMES[name]}, not a model; it is for ranksieve ")
 
 
 @pytest.mark.parametrize(
@@ -279,6 +300,10 @@ MISTAKES = {
     ("convert", "M", "--to", "xgboost"): "unknown option --to; did you mean '--format'? see",
     ("prune", "M", "--size", "5"): "unknown option --size; did you mean '--rate'? see",
     ("clicks", "fit", "LOG", "--out", "x"): "unknown option --out; did you mean '--qrels'? see",
+    ("train", "DATA", "--verbosity", "-1"): "unknown option --verbosity; did you mean '--quiet'? see",
+    ("train", "DATA", "--verbose"): "unknown option --verbose; did you mean '--quiet'? see",
+    ("train", "DATA", "--init-model", "M"): "unknown option --init-model; training starts from --init; see",
+    ("train", "DATA", "--num-trees", "5"): "unknown option --num-trees; did you mean '--trees'? see",
     ("train", "DATA", "--min-data-in-leaf", "5"): "unknown option --min-data-in-leaf; did you mean '--min-docs'? see",
     ("predict", "MODEL", "DATA", "--threads=x"): "--threads is 'x'; expected an integer from 0",
     ("explain", "MODEL", "DATA", "--top", "0"): "--top is '0'; ",

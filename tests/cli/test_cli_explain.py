@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+from rich.console import Console
 
 import ranksieve as rs
+from ranksieve.cli import console
 
 
 def test_a_query_is_explained(files, run, model):
@@ -20,13 +24,46 @@ def test_a_query_is_explained(files, run, model):
     assert "the first 3 of 5 features; --top shows more" in outcome.output
     labels, scores = found.labels, found.scores
     now = rs.metrics.parse_metric("ndcg@10").per_query(labels, scores, np.array([0, len(scores)]))[0]
-    assert f"loss of ndcg@10 (now {now:.4f})" in outcome.output
+    assert "loss of ndcg@10" in outcome.output and f"; ndcg@10 is {now:.4f}\n" in outcome.output
     first = int(np.argmax(found.contributions.std(axis=0)))
     after = rs.metrics.parse_metric("ndcg@10").per_query(
         labels, found.scores_without(first), np.array([0, len(scores)])
     )[0]
-    line = next(line for line in outcome.output.splitlines() if line.startswith(f"│ f{first + 1} ") and "," not in line)
+    line = next(line for line in outcome.output.splitlines() if line.startswith(f"│ f{first + 1} "))
     assert f"{now - after:+.4f} │" in line  # a loss is positive, as that by shuffling
+
+
+LONG = {"feature": "relative.bm25_flat.description_of_product_", "id": "https://www.example.org/catalogue/items/"}
+WAYS = {
+    "importance": [],
+    "query": ["--query", 1, "--top", 3],
+    "documents": ["--query", 1, "--above", 1, "--below", 2],
+    "drop": ["--query", 1, "--drop", LONG["feature"] + "0"],
+}
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """Data with long names of features and documents, and a model of it."""
+    folder, cubic = tmp_path_factory.mktemp("wide"), rs.synth.cubic(8)
+    ids = [f"{LONG['id']}{n}" for n in range(cubic.n_docs)]
+    data = rs.Dataset.from_arrays(cubic.features, cubic.labels, group=[50] * 8, doc_ids=ids)
+    data = data.with_features([f"{LONG['feature']}{n}" for n in range(50)])
+    rs.io.write_parquet(data, folder / "data.parquet")
+    rs.train(data, trees=5, verbose=False).save(folder / "model.txt")
+    return folder / "model.txt", folder / "data.parquet"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_long_names_take_several_lines_of_a_terminal_and_are_not_cut(run, monkeypatch, wide, way):
+    expected = set(re.findall(r"(?:relative|https)[\w./:]+", run("explain", *wide, *WAYS[way]).output))
+    monkeypatch.setattr(console, "output", lambda: Console(highlight=False, width=100))
+    lines = run("explain", *wide, *WAYS[way]).output.splitlines()
+    assert max(map(len, lines)) <= 100 and not any("…" in line for line in lines if "data…" not in line)
+    rows = [line.split("│") for line in lines if line.startswith("│")]
+    texts = "\n".join("".join(row[place].strip() for row in rows if len(row) > place) for place in range(1, 7))
+    shown = texts + "".join(lines)
+    assert expected and all(name in shown for name in expected)
 
 
 def test_two_documents_are_compared(files, run, model):
@@ -50,7 +87,7 @@ def test_two_documents_are_compared(files, run, model):
 def test_dropping_shows_ranks_before_and_after(files, run, model, by):
     outcome = run("explain", model, files / "test.txt", "--query", 303, "--drop", "f1", "--by", by)
     assert outcome.code == 0, outcome.output
-    assert "without f1" in outcome.output
+    assert "│ rank" in outcome.output.replace("┃", "│") and "f1: " in outcome.output
     found = rs.explain(rs.load(model), rs.read(files / "test.txt"), 303)
     before, after = found.ranks, found.ranks_without(["f1"], by=by)
     rows = {

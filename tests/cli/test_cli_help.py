@@ -167,8 +167,15 @@ def test_fields_of_a_dataclass_are_options_in_its_place() -> None:
     assert draw.__doc__ == "Draw."
 
 
-@pytest.mark.parametrize("command", ["train", "tune", "cv"])
-def test_help_shows_the_groups_of_parameters(run, monkeypatch, command):
+PARAMETERS = [
+    "Algorithm and trees", "Selection", "Objective", "Learning rate", "Pruning", "Metric and early stopping",
+    "Sampling and bagging", "Features, constraints and positions", "Categorical features", "Other algorithms",
+    "Threads, memory and devices",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "own"), [("train", ["Checkpoints", "Cluster"]), ("tune", []), ("cv", [])])
+def test_help_shows_the_groups_of_parameters_in_their_order(run, monkeypatch, command, own):
     monkeypatch.setenv("COLUMNS", "100")
     panels: dict[str, list[str]] = {}
     for line in run(command, "--help").output.splitlines():
@@ -176,6 +183,7 @@ def test_help_shows_the_groups_of_parameters(run, monkeypatch, command):
             flags = panels.setdefault(line[:-1], [])
         elif found := re.match(r"  (?:-\w, )?(--[\w-]+)", line):
             flags.append(found[1])
+    assert list(panels) == ["Arguments", "Options", *PARAMETERS, *own, "Columns of Parquet and CSV", "Algorithms"]
     assert max(map(len, panels.values())) <= 12, panels
     for item in table().values():
         assert flag(item.name) in panels[item.group]

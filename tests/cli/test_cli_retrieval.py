@@ -153,6 +153,10 @@ def test_features_are_listed(index, run):
     assert "bm25.title" in outcome.output and "number.price" in outcome.output
     some = run("features", index, "--list", "--select", "bm25*.title")
     assert "3 features" in some.output and "nearness" not in some.output
+    for several in (["bm25.title, number.*,!bm25.all"], ["bm25.title", "number.*,!bm25.all"]):
+        flags = [word for one in several for word in ("--select", one)]
+        listed = [line.split()[0] for line in run("features", index, "--list", *flags).output.splitlines()]
+        assert listed == ["bm25.title", "number.price", "2"]
     relative = run("features", index, "--list", "--select", "relative.bm25.title")
     assert "relative.bm25.title" in relative.output and "1 feature\n" in relative.output
     unknown = run("features", index, "--list", "--select", "nofeature")
@@ -231,7 +235,16 @@ def test_from_features_to_a_reranked_run(corpus, index, run, tmp_path):
     assert "queries          4, not data to train on" in described
     assert "ranksieve retrieve, features and rerank" in described
     converted = run("convert", model, "--format", "elasticsearch", "--missing", "zero", "--out", tmp_path / "e.json")
-    assert converted.code == 0 and "that Elasticsearch and OpenSearch cannot compute (" in converted.output
+    forest = rs.load(model)
+    used = [forest.feature_names[number] for number in np.unique(forest.feature)]
+    lacking = [name for name in used if not name.startswith(("bm25.", "number.")) or name == "bm25.all"]
+    assert converted.code == 0 and lacking
+    assert (
+        f"warning: {tmp_path / 'e.json'}: the model uses {len(lacking)} feature{'s' * (len(lacking) > 1)} that "
+        f"Elasticsearch and OpenSearch cannot compute ({', '.join(lacking)}), so it cannot run there; train on "
+        "bm25.FIELD and number.NAME alone, not on bm25.all (ranksieve train --features), define these in the engine "
+        "with ranksieve feature-set, and train on its feature log\n"
+    ) in converted.output
     for flags in (("--ties", "order"), ("--weighted",), ("--missing", "nan")):
         refused = run("evaluate", "--run", first, "--qrels", qrels, *flags)
         assert refused.code == 2 and f"{flags[0]} is for models on data" in refused.output

@@ -480,9 +480,9 @@ def test_fields_with_the_names_of_options_are_refused(command, files, model, run
 
 
 def test_a_test_file_that_is_no_data_is_refused_before_training(run, files, tmp_path):
-    (tmp_path / "qrels.txt").write_text("Q1 0 d7 1\n")
+    (tmp_path / "other.txt").write_text("Q1 1:0.5\n")
     outcome = run(
-        "train", files / "train.txt", "--test", tmp_path / "qrels.txt", "--out", tmp_path / "model.txt", *QUICK
+        "train", files / "train.txt", "--test", tmp_path / "other.txt", "--out", tmp_path / "model.txt", *QUICK
     )
-    assert outcome.code == 2 and "qrels.txt:1: label 'Q1' is not a number" in outcome.output
+    assert outcome.code == 2 and "other.txt:1: label 'Q1' is not a number" in outcome.output
     assert not (tmp_path / "model.txt").exists()

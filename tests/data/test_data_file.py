@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import ranksieve as rs
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.pipes import spool_pipe
 from ranksieve.data.read import open_data, read
@@ -119,10 +120,38 @@ def test_standard_input_that_is_closed(monkeypatch):
         spool_pipe("-")
 
 
+@pytest.mark.parametrize("parameter", ["categorical", "ignore"])
 @pytest.mark.parametrize("wrong", [True, 3, [1.5, 2]])
-def test_categorical_takes_names(wrong):
-    with pytest.raises(ParameterError, match=r"categorical is .*; expected names of columns, such as 'brand,genre'"):
-        DataFile("train.csv", categorical=wrong)
+def test_categorical_and_ignore_take_names(parameter, wrong):
+    with pytest.raises(ParameterError, match=rf"{parameter} is .*; expected names of columns, such as 'brand,genre'"):
+        DataFile("train.csv", **{parameter: wrong})
+
+
+def test_names_with_commas_are_given_in_lists_or_with_question_marks(tmp_path):
+    n = 40
+    columns = {
+        "label": [k % 2 for k in range(n)], "qid": [k // 10 for k in range(n)], "price, net": [k % 7 for k in range(n)],
+        "bm25": [k % 5 for k in range(n)], "brand, short": ["ab"[k % 2] for k in range(n)],
+        "size [cm]": ["x y"] * n,
+    }  # fmt: skip
+    pd.DataFrame(columns).to_csv(tmp_path / "data.csv", index=False)
+    with pytest.raises(DataError, match=r"categorical='brand\? short'"):  # which can be copied
+        rs.read(tmp_path / "data.csv", ignore="size [cm]")
+    for names in (["size [cm]"], "size [cm]", "size*"):
+        for brand in (["brand, short"], "brand? short"):
+            data = rs.read(tmp_path / "data.csv", ignore=names, categorical=brand)
+            assert data.feature_names == ("price, net", "bm25", "brand, short")
+            assert data.categories == {"brand, short": ["a", "b"]}
+    file = rs.DataFile(tmp_path / "data.csv", ignore=["size [cm]", "brand, short"])
+    settings = {"trees": 2, "leaves": 4, "min_docs": 1, "verbose": False}
+    for features in (["price, net"], "price? net"):
+        assert np.unique(rs.train(file, features=features, **settings).feature).tolist() == [0]
+    models = [rs.train(file, monotone=one, **settings) for one in ({"price, net": 1}, "price? net:+1", "1,0")]
+    assert len({tuple(model.leaf_values) for model in models}) == 1
+    with pytest.raises(ParameterError, match=r"no feature is named 'price'; .*write \? for the comma in a name"):
+        rs.train(file, features="price, net", **settings)
+    named = data.with_features(["a, b", "c", "d"], categorical=["a, b"])
+    assert "a, b" in named.categories
 
 
 @pytest.mark.parametrize("wanted", [(), ("bm25",)])

@@ -132,7 +132,7 @@ def test_columns_that_are_not_numbers_are_ignored_by_name(tmp_path):
         assert found.features[:, 2].tolist() == [1, 0] * 30
         with pytest.raises(DataError, match="no column is named 'url'"):
             read(given, ignore="title,t2,url")
-    with pytest.raises(ParameterError, match="no parameter 'labels'"):
+    with pytest.raises(ParameterError, match=r"no parameter 'labels'; did you mean 'label'\?"):
         read(tmp_path / "data.csv", labels="x")
 
 

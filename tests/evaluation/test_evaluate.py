@@ -59,6 +59,8 @@ class TestEvaluate:
         with pytest.raises(ParameterError, match="no systems"):
             evaluate({}, self.lists)
         result = evaluate(self.good, self.lists, "map")
+        with pytest.raises(ParameterError, match=r"evaluate has no parameter 'metric'; did you mean 'metrics'\?"):
+            evaluate(self.good, self.lists, metric="map")
         with pytest.raises(ParameterError, match="no system is named 'x'; known: scores"):
             result.mean("x")
         with pytest.raises(ParameterError, match="mrr was not measured; known: map"):

@@ -9,7 +9,6 @@ import pytest
 
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import parse_metric
-from ranksieve.retrieval.queries import is_queries
 from ranksieve.retrieval.run_evaluation import evaluate_run
 from ranksieve.retrieval.runs import Run, read_judgements, read_run, write_run
 
@@ -131,7 +130,7 @@ def test_runs_describe_the_order_of_equal_scores():
     assert "equal scores by descending document id as in trec_eval" in result.conventions[0]
     assert "input order" not in result.conventions[0]
     with pytest.raises(ParameterError, match="nDCG@10 is given twice"):
-        evaluate_run({"r": run}, {"q": {"b": 1.0}}, ["nDCG@10", "NDCG(dcg='log2')@10"])
+        evaluate_run({"r": run}, {"q": {"b": 1.0}}, ["nDCG@10", "nDCG(dcg='log2')@10"])
     with pytest.raises(ParameterError, match="leave out ties"):
         evaluate_run({"r": run}, {"q": {"b": 1.0}}, parse_metric("mrr", ties="mean"))
 
@@ -227,6 +226,13 @@ def test_judged_queries_that_a_run_does_not_have_count_as_0_or_are_left_out():
     assert evaluate_run({"r": whole}, judgements, "mrr").conventions[-1].startswith("runs: ")
     both = evaluate_run({"r": run, "whole": whole}, judgements, "mrr", missing_queries="skip")
     assert both.conventions[-1].startswith("each mean is over the queries of its run; differences")
+    assert both.conventions[0].endswith("; counted of 3 queries: 1 (r), 3 (whole)")
+    only = Run.from_rows([("q", "a", 1.0)])
+    notes = evaluate_run({"only": only, "whole": whole}, judgements, "mrr").conventions
+    assert notes[-1] == "only: judged queries not in the run, counted as 0: 2"
+    assert "3 of 3 queries counted" in notes[0]
+    with pytest.raises(ParameterError, match=r"no parameter 'metric'; did you mean 'metrics'\?"):
+        evaluate_run({"r": run}, judgements, metric="mrr")
     for wrong in (1, ["skip"]):
         with pytest.raises(ParameterError, match=r"missing_queries is .*; expected 0 or 'skip'"):
             evaluate_run({"r": run}, judgements, missing_queries=wrong)
@@ -241,19 +247,3 @@ def test_a_run_without_judged_documents_is_noted():
     )
     same = Run.from_rows([("p", "A", 1.0), ("q", "c", 1.0)])
     assert evaluate_run({"r": same}, judgements).conventions[-1].startswith("runs: ")
-
-
-def test_files_of_queries_are_told_from_other_text(tmp_path):
-    texts = {
-        "1\tred wine\n2\t2024\n3\twhite car\n": True,
-        "qid\tquery\nq1\tred wine\n": True,
-        "qid\tbm25\nq1\t2.5\n": False,
-        "qid\tcolour\n1\tred\n2\tblue\n": False,
-        "label\tqid\tbm25\n1\tq1\t2.5\n": False,
-        "2 qid:1 1:0.5\n": False,
-        "1 0 d0 2\n": False,
-        "": False,
-    }
-    for text, expected in texts.items():
-        (tmp_path / "file").write_text(text)
-        assert is_queries(tmp_path / "file") is expected, text

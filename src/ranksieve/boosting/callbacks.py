@@ -94,15 +94,9 @@ def defined_mean(values: np.ndarray, weights: np.ndarray | None, metric: Metric,
     return value
 
 
-def measure_in_blocks(
-    metrics: Sequence[Metric], lists: Lists, scores: np.ndarray, highest: float = 0.0
-) -> list[np.ndarray]:
-    """Metrics of every query, block by block: equal scores in their worst order take several arrays of documents.
-
-    `highest` is that of `ValidationSet.per_query`.
-    """
-    highest = max(highest, float(lists.stored_labels.max()))
-    metrics = [metric.with_highest(highest) for metric in metrics]
+def measure_in_blocks(metrics: Sequence[Metric], lists: Lists, scores: np.ndarray) -> list[np.ndarray]:
+    """Metrics of every query, block by block: equal scores in their worst order take several arrays of documents."""
+    metrics = [metric.with_highest(float(lists.stored_labels.max())) for metric in metrics]
     values = [np.empty(lists.n_queries) for _ in metrics]
     for first, last in lists.query_blocks():
         offsets = lists.offsets[first : last + 1]
@@ -145,10 +139,10 @@ class ValidationSet:
             copy[:] = scores
             self._kept = n_trees, copy
 
-    def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric], highest: float = 0.0) -> list[np.ndarray]:
+    def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric]) -> list[np.ndarray]:
         """Metrics of every query under the first trees of the forest; the scores of all trees stay as they are.
 
-        These are all trees, or at least those of the last `keep_scores`. `highest` is that of `per_query`.
+        These are all trees, or at least those of the last `keep_scores`.
         """
         again = self.scores
         if again.n_trees != len(trees):
@@ -156,18 +150,14 @@ class ValidationSet:
             again = new_scores(self.data, start=start)
             for tree in trees[n_trees:]:
                 again.add(tree)
-        return measure_in_blocks(metrics, self.data.lists, again.all(), highest)
+        return measure_in_blocks(metrics, self.data.lists, again.all())
 
-    def per_query(self, trees: Sequence[Tree], metric: Metric, highest: float = 0.0) -> np.ndarray:
-        """The metric of every query under a forest that has grown since the last time.
-
-        `highest` is the highest label of the whole set, if these queries are a part of it: ERR depends on it.
-        """
+    def per_query(self, trees: Sequence[Tree], metric: Metric) -> np.ndarray:
+        """The metric of every query under a forest that has grown since the last time."""
         for tree in trees[self.scores.n_trees :]:
             self.scores.add(tree)
         lists = self.data.lists
         scores = self._top_scores(metric.k) if metric.k is not None and metric.depends_on_top_k else self.scores.all()
-        metric = metric.with_highest(max(highest, float(lists.stored_labels.max())))
         return metric.per_query(lists.labels, scores, lists.offsets)
 
     def _top_scores(self, k: int) -> np.ndarray:

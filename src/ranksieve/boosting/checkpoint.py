@@ -132,18 +132,15 @@ class Checkpointer:
             return state
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-                if (damaged := archive.zip.testzip()) is not None:  # else a damaged header could declare a huge array
-                    raise ValueError(f"{damaged} does not have its checksum")
-                meta = json.loads(archive["meta"].tobytes())
+                meta = _progress(archive)
                 different = [name for name in mark if meta["fingerprint"].get(name) != mark[name]]
-                _check_progress(meta)
                 model = archive["model"].tobytes().decode()
                 if not different:  # else its rows may not be among those of the data
                     n_members = len(state.rows.members) if isinstance(state.rows, BaggedRows) else 1
                     selected = [_selected(archive, data.lists.n_docs, number) for number in range(n_members)]
                     biases = _biases(archive, len(meta["seconds"]))
         except UNREADABLE as error:
-            raise ModelError(f"{path}: not a checkpoint ({error}); delete it to start anew") from error
+            raise _unreadable(path, error) from error
         if different:
             if "training data" in different:
                 different = [name for name in different if name != "init"]  # which are scores of the data
@@ -208,11 +205,31 @@ def _biases(archive: Any, n_trees: int) -> list[np.ndarray]:
     return list(biases)
 
 
-def _check_progress(meta: dict[str, Any]) -> None:
-    """Refuse a history that is not one number per tree."""
+def read_progress(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a checkpoint says of its run: its `fingerprint`, and of each tree the `seconds` and the `history`."""
+    path = Path(folder) / FILE
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            return _progress(archive)
+    except UNREADABLE as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> ModelError:
+    return ModelError(f"{path}: not a checkpoint ({error}); delete it to start anew")
+
+
+def _progress(archive: Any) -> dict[str, Any]:
+    """The part of a checkpoint that is JSON; a history that is not one number per tree is refused."""
+    if (damaged := archive.zip.testzip()) is not None:  # else a damaged header could declare a huge array
+        raise ValueError(f"{damaged} does not have its checksum")
+    meta: dict[str, Any] = json.loads(archive["meta"].tobytes())
     curves = [values for metrics in meta["history"].values() for values in metrics.values()]
+    if not isinstance(meta["fingerprint"], dict):
+        raise TypeError("it does not say what it was made with")
     for values in (meta["seconds"], meta["steps"], *curves):
         if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
             raise TypeError("its history does not hold numbers")
     if any(len(values) != len(meta["seconds"]) for values in curves):
         raise ValueError("its history does not have one number per tree")
+    return meta

@@ -42,6 +42,15 @@ class TrainingJob:
     threads: int = 1  # of this process
     warns_of_ties: bool = True  # whether validation lists that are sorted by label are warned of
 
+    def __post_init__(self) -> None:
+        """Refuse callbacks of LightGBM and XGBoost, which get other records."""
+        for callback in self.callbacks:
+            if str(getattr(callback, "__module__", "")).startswith(("lightgbm", "xgboost")):
+                raise ParameterError(
+                    param("callbacks"), f" has one of {callback.__module__}; expected functions of a Record; use ",
+                    param("early_stopping"), ", ", param("verbose"), " and the model's info['history'] instead",
+                )  # fmt: skip
+
     def check_forest_options(self) -> None:
         """Refuse what only boosted forests use."""
         given = {

@@ -90,15 +90,16 @@ class EstimateArguments:
 def estimate(given: EstimateArguments) -> None:
     """Estimate from a log of an old ranker how good a new ranking is."""
     from ranksieve import clicks as library
+    from ranksieve.data.other_files import RUN, other_file
     from ranksieve.data.read import read
     from ranksieve.models.load import load
-    from ranksieve.retrieval.runs import is_run, read_run
+    from ranksieve.retrieval.runs import read_run
 
     weights = load_propensities(given.propensities)
     if weights is None:
         raise ParameterError("--propensities is missing; estimate them with ranksieve clicks propensities")
     pages = LogArguments(log=given.log).read()
-    if is_run(given.ranking):
+    if other_file(str(given.ranking)) == RUN:
         run = read_run(given.ranking)
     elif given.data is None:
         raise ParameterError(f"--data is missing: {given.ranking} is a model, which ranks the documents of data")

@@ -20,10 +20,10 @@ from ranksieve.cli.click_options import (
     ranking_facts,
     shrinkage_of,
 )
-from ranksieve.cli.command import SETTINGS, Command, CommandGroup, option, takes_options
+from ranksieve.cli.command import SETTINGS, Command, CommandGroup, is_flag, option, takes_options
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
 from ranksieve.cli.files import check_model_file, reads_data, save_model, write_data
-from ranksieve.cli.options import is_flag, read_toml
+from ranksieve.cli.options import read_toml
 from ranksieve.cli.shared_options import Missing, OutData, OutModel, ParamsFile, Seed, Threads, out_option
 from ranksieve.cli.training_data import warn_of_same_files
 from ranksieve.errors import ParameterError, check_choice

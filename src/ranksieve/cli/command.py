@@ -23,7 +23,10 @@ JOINED = {" ": "\N{NO-BREAK SPACE}", "-": "\N{NON-BREAKING HYPHEN}"}
 LONGEST_JOINED = 30  # characters; a longer default is wrapped
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "FILE"}
 NUMBERS = {int: "an integer", float: "a number"}
-OTHER_OPTIONS = {"to": ("format",), "size": ("rate", "trees"), "out": ("qrels",), "stage": ("model",), "top": ("k",)}
+OTHER_OPTIONS = {
+    "to": ("format",), "size": ("rate", "trees"), "out": ("qrels",), "stage": ("model",), "top": ("k",),
+    **dict.fromkeys(("verbose", "verbosity", "verbose_eval", "silent"), ("quiet",)),
+}  # fmt: skip
 OTHER_COMMANDS = {"compare": "evaluate"}
 DATA_OPTIONS = {"prune": "--valid"}  # of commands whose data is not an argument
 SETTINGS: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}  # of typer
@@ -194,6 +197,12 @@ def _with_parameters(
     wrapped.__signature__ = inspect.Signature(by_name)
     wrapped.__annotations__ = {one.name: one.annotation for one in by_name}
     return wrapped
+
+
+def is_flag(context: typer.Context, name: str) -> bool:
+    """Whether the user has given it on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
 
 
 def usage_message(error: Any) -> str:

@@ -107,11 +107,14 @@ def show_table(
     title: str | None = None,
     numbers: Sequence[str] | None = None,
 ) -> None:
-    """A table. Columns of numbers are right-justified: those in `numbers`, or all but the first."""
+    """A table. Columns of numbers are right-justified: those in `numbers`, or all but the first.
+
+    On a terminal that is too narrow, cells take several lines and nothing is cut.
+    """
     table = Table(title=title, title_justify="left")
     for column in columns:
         is_number = column != columns[0] if numbers is None else column in numbers
-        table.add_column(Text(column), justify="right" if is_number else "left")
+        table.add_column(Text(column), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     output().print(table)

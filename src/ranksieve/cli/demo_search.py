@@ -33,9 +33,9 @@ def make_search(folder: Path, *, n_docs: int, n_queries: int, trees: int, seed: 
     The other half has judgements for the page. A file of judgements that exists is kept, as it may hold grades that
     were given on the page.
     """
+    from ranksieve.data.index_features import FIRST_STAGE
     from ranksieve.evaluation.evaluate import evaluate
     from ranksieve.rankers.train import train
-    from ranksieve.retrieval.feature_names import FIRST_STAGE
     from ranksieve.retrieval.generated import generate_texts
     from ranksieve.retrieval.index import Index
 

@@ -14,17 +14,20 @@ import typer
 
 from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import check_writable, show_facts, show_line, show_table
-from ranksieve.cli.corpus_options import vector_facts
+from ranksieve.cli.describe_folders import describe_bins, describe_folder
+from ranksieve.cli.describe_others import DESCRIBED, describe_log, describe_other
 from ranksieve.cli.files import reads_data, show_biases
 from ranksieve.cli.shared_options import Missing, metric_option, out_option
-from ranksieve.errors import ParameterError
-from ranksieve.text_formats import file_size
+from ranksieve.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from ranksieve.data.blocks import Source
     from ranksieve.data.column_roles import ColumnRoles
 
-KINDS = "data file, model file, index folder, log of clicks, TREC run, judgements (TREC qrels), or queries"
+KINDS = (
+    "data file, model file, log of clicks, TREC run, judgements (TREC qrels), queries, JSON Lines of documents; folder "
+    "of an index, a checkpoint, an experiment's results or bin files"
+)
 MOST_FEATURES = 10  # columns that are named
 FREQUENT = 3  # categories of a feature that are named
 
@@ -46,14 +49,14 @@ class DescribeArguments:
 @reads_data("file", "data")
 @takes_options
 def describe(given: DescribeArguments) -> None:
-    """Describe a data file, a model file, an index, a log of clicks, a run, judgements or queries."""
+    """Describe what a file or a folder holds: data, a model, an index, a log of clicks, a run, judgements, queries."""
     from ranksieve.clicks.reading import is_log
+    from ranksieve.data.bin_store import ENDING
     from ranksieve.data.column_roles import find_roles
     from ranksieve.data.data_file import DataFile
-    from ranksieve.data.read import is_json_lines, open_data
+    from ranksieve.data.other_files import other_file
+    from ranksieve.data.read import open_data
     from ranksieve.models.load import load
-    from ranksieve.retrieval.queries import is_queries
-    from ranksieve.retrieval.runs import is_qrels, is_run
 
     file, path = given.file, os.fspath(given.file)
     if given.verify and not os.path.isdir(path):
@@ -64,19 +67,17 @@ def describe(given: DescribeArguments) -> None:
     if given.card:
         _write_card(path, given.data or [], given.metric, given.out)
     elif os.path.isdir(path):
-        _describe_index(path, given.verify)
+        describe_folder(path, verify=given.verify)
+    elif path.endswith(ENDING) and os.path.isfile(path):
+        describe_bins([Path(path)])
     elif is_log(path):
-        _describe_log(path, given.events)
-    elif is_json_lines(path):
-        open_data(file)  # which says what they are
+        describe_log(path, given.events)
+    elif (other := other_file(path)) is not None and other in DESCRIBED:
+        describe_other(path, other)
     elif is_model(path):
         _describe_model(load(path))
-    elif is_run(path):
-        _describe_run(path)
-    elif is_qrels(path):
-        _describe_judgements(path)
-    elif is_queries(path):
-        _describe_queries(path)
+    elif other is not None:
+        raise DataError(f"{path}: is {other.name}, which is not described; it is for {other.used_by}")
     elif (roles := find_roles(DataFile(file))) is not None and not roles.is_readable:
         _describe_columns(roles)
     else:
@@ -108,99 +109,6 @@ def is_model(path: str) -> bool:
 
     head = first_bytes(path)
     return is_forest(head) or START.startswith(head[: len(START)])
-
-
-def _describe_index(path: str, verify: bool) -> None:
-    from ranksieve.retrieval.first_stage import FirstStage
-    from ranksieve.retrieval.index import Index
-
-    index = Index(path)
-    if verify:
-        index.verify()
-    facts = index.describe()
-    fields = ", ".join(f"{name} ({length:,.1f})" for name, length in facts["fields"].items())
-    rows = [
-        ("documents", f"{facts['documents']:,}"),
-        ("terms", f"{facts['terms']:,}"),
-        ("fields, mean length", fields),
-        ("numeric fields", ", ".join(facts["numbers"]) or "none"),
-        ("first stage", facts["stage"] or f"{FirstStage()}, the default"),
-        *([] if facts["vectors"] is None else [("vectors", vector_facts(facts["vectors"]))]),
-        ("size", file_size(facts["bytes"])),
-        *(("note", note) for note in facts["notes"]),
-        *([("checksums", "match")] if verify else []),
-    ]
-    show_facts(rows)
-
-
-def _describe_run(path: str) -> None:
-    from ranksieve.retrieval.runs import read_run
-
-    run = read_run(path)
-    sizes = np.diff(run.offsets)
-    facts = [
-        ("queries", f"{run.n_queries:,}"),
-        ("documents per query", f"{sizes.min():,} to {sizes.max():,}, mean {sizes.mean():,.1f}"),
-        ("scores", f"{run.scores.min():.6g} to {run.scores.max():.6g}"),
-    ]
-    show_facts(facts)
-
-
-def _describe_judgements(path: str) -> None:
-    from ranksieve.retrieval.runs import read_judgements
-
-    judgements = read_judgements(path)
-    sizes = np.array([len(grades) for grades in judgements.values()])
-    grades = np.array([grade for given in judgements.values() for grade in given.values()])
-    without = sum(max(given.values()) <= 0 for given in judgements.values())
-    counts = zip(*np.unique(grades, return_counts=True), strict=True)
-    facts = [
-        ("queries", f"{len(judgements):,}, {without:,} of them without a relevant document"),
-        ("judged documents per query", f"{sizes.min():,} to {sizes.max():,}, mean {sizes.mean():,.1f}"),
-        ("grades", ", ".join(f"{grade:g}: {n:,} ({n / len(grades):.2%})" for grade, n in counts)),
-    ]
-    show_facts(facts)
-
-
-def _describe_queries(path: str) -> None:
-    from ranksieve.retrieval.queries import read_queries
-
-    queries = read_queries(path)
-    sizes = [len(text.split()) for text in queries.values()]
-    show_facts(
-        [
-            ("queries", f"{len(queries):,}, not data to train on"),
-            ("words per query", f"{min(sizes):,} to {max(sizes):,}, mean {np.mean(sizes):,.1f}"),
-            ("used by", "ranksieve retrieve, features and rerank, with an index of documents"),
-        ]
-    )
-
-
-def _describe_log(path: str, events: Path | None) -> None:
-    from ranksieve.clicks.reading import read
-
-    log = read(path, events)
-    sizes, several = log.sizes, np.add.reduceat(log.clicks, log.offsets[:-1], dtype=int)
-    facts = [
-        ("pages", f"{log.n_pages:,}, {np.count_nonzero(several == 0):,} of them without clicks"),
-        ("queries", f"{log.n_queries:,}"),
-        ("documents", f"{log.n_documents:,}"),
-        ("documents per page", f"{sizes.min():,} to {sizes.max():,}, mean {sizes.mean():,.1f}"),
-        ("clicks per page", f"{several.min():,} to {several.max():,}, mean {several.mean():,.2f}"),
-        (
-            "pairs of query and document",
-            f"{len(log.pairs):,}, each shown {len(log.clicks) / len(log.pairs):,.1f} times",
-        ),
-    ]
-    if log.sessions is not None:
-        facts.append(("sessions", f"{len(np.unique(log.sessions)):,}"))
-    show_facts(facts)
-    shown, clicked = log.by_place()
-    rows = [
-        [str(rank), f"{n:,}", f"{c:,}", f"{c / n:.2%}"]
-        for rank, (n, c) in enumerate(zip(shown, clicked, strict=True), 1)
-    ]
-    show_table(["rank", "shown", "clicked", "share"], rows)
 
 
 def _describe_model(model: Any) -> None:
@@ -236,6 +144,8 @@ def _describe_columns(roles: ColumnRoles) -> None:
     facts = [("options", f"{needed}; ranksieve describe, train and others need them to read this file")]
     if "NAME" in roles.flags.values():
         facts.append(("NAME", "no column has a usual name for this; name the right one"))
+    if roles.flags.get("label") == roles.flags.get("qid") == "NAME" and "ignore" in roles.flags:
+        facts.append(("or", "ranksieve index, if these are documents to search"))
     if roles.categories:
         categories = shlex.quote(roles.categories)
         facts.append(

@@ -54,7 +54,7 @@ class FeatureSetArguments:
     out: Annotated[Path, out_option("JSON file to write.")]
     engine: str = option("elasticsearch", "Search engine.", metavar="elasticsearch|opensearch|solr")
     select: list[str] | None = option(
-        None, "Features to define, by name or pattern: 'bm25*'.", "--select", "-s", metavar="PATTERN",
+        None, "Features to define: names or patterns, separated by commas.", "--select", "-s", metavar="PATTERNS",
         show_default="all that the engine has",
     )  # fmt: skip
     text: str | None = option(
@@ -83,7 +83,7 @@ def feature_set(given: FeatureSetArguments) -> None:
     from ranksieve.retrieval.index import Index
 
     with Index(given.index) as opened:
-        names = choose(layout_of(opened).names, given.select or []).names
+        names = choose(layout_of(opened).names, ",".join(given.select or [])).names
     made = define(names, given.engine, text=given.text, store=given.store, missing=given.missing)
     with atomic_text(given.out) as file:
         json.dump(made.definition, file, indent=1, ensure_ascii=False)

@@ -141,11 +141,7 @@ def _score_models(
 ) -> tuple[ScoredFile, dict[str, str]]:
     from ranksieve.forest.score_file import score_each
     from ranksieve.models.load import load
-    from ranksieve.retrieval.runs import is_run
 
-    for name in names:
-        if is_run(name):
-            raise ParameterError(f"{name}: is a TREC run, not a model; give --run {name} and --qrels QRELS")
     loaded = {name: load(name) for name in names}
     show_waiting("scoring")
     scored = score_each(loaded, data, missing, threads)
@@ -222,7 +218,7 @@ def cv(context: typer.Context, given: CrossValidationArguments) -> None:
     """
     chosen = chosen_params(context, given.params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
-    data = with_categories(given.data, context.params["categorical"])
+    data = with_categories(given.data, context)
     if given.per_query is not None:
         check_writable(given.per_query, data, given.params)
     files = _model_files(given.out, given.folds, chosen.algo in FORESTS, data, given.params)

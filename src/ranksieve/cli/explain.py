@@ -103,7 +103,7 @@ def _show_importance(
     show_facts([("documents", f"{data.n_docs:,} of {counted(query=data.n_queries)}")])
     best = np.argsort(-values["contribution"], kind="stable")[:top]
     show_table(
-        ["feature", "mean |contribution|", f"loss of {metric} by shuffling", "share of gain", "splits"],
+        ["feature", "contribution", f"loss of {metric}", "share of gain", "splits"],
         [
             [forest.feature_names[f], f"{values['contribution'][f]:.4f}", f"{values['permutation'][f]:+.4f}",
              f"{values['gain'][f]:.1%}", f"{values['split'][f]:,}"]
@@ -111,6 +111,7 @@ def _show_importance(
         ],
     )  # fmt: skip
     _show_left_out(top, feature=int(np.count_nonzero(values["split"])))
+    show_line("contribution: mean of absolute values; loss: where the values of the feature are shuffled")
 
 
 def _show_query(found: Explanation, top: int) -> None:
@@ -127,8 +128,8 @@ def _show_query(found: Explanation, top: int) -> None:
                 found.documents[d],
                 f"{found.labels[d]:g}",
                 f"{found.scores[d]:.4f}",
-                ", ".join(_named(found, d, f) for f in up if parts[f] > 0),
-                ", ".join(_named(found, d, f) for f in down if parts[f] < 0),
+                "\n".join(_named(found, d, f) for f in up if parts[f] > 0),
+                "\n".join(_named(found, d, f) for f in down if parts[f] < 0),
             ]
         )
     show_table(["rank", "document", "label", "score", "raised by", "lowered by"], rows, numbers=("label", "score"))
@@ -155,18 +156,15 @@ def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
         lost = "" if np.isnan(after) else f"{before - after:+.4f}"
         rows.append([found.feature_names[f], f"{spread[f]:.4f}", str(left), str(moved.max()), lost])
     show_table(
-        [
-            "feature",
-            "spread of contributions",
-            f"leave the top {top}",
-            "largest move",
-            f"loss of {metric}" + ("" if np.isnan(before) else f" (now {before:.4f})"),
-        ],
+        ["feature", "spread", f"leave top {top}", "largest move", f"loss of {metric}"],
         rows,
         title="Without the feature",
     )
     _show_left_out(top, feature=int(np.count_nonzero(spread)))
-    show_line(f"to remove a feature, {REMOVALS[by]}")
+    show_line(
+        f"spread: standard deviation of contributions; to remove a feature, {REMOVALS[by]}"
+        + ("" if np.isnan(before) else f"; {metric} is {before:.4f}")
+    )
 
 
 def _show_why(found: Explanation, above: str, below: str, top: int) -> None:
@@ -193,8 +191,9 @@ def _show_why(found: Explanation, above: str, below: str, top: int) -> None:
     if rest := differences[top:]:
         sums = [sum(getattr(item, name) for item in rest) for name in ("above", "below", "difference")]
         rows.append([f"the other {len(rest)}", "", "", *(f"{value:+.4f}" for value in sums)])
-    columns = ["feature", f"value of {names[a]}", f"of {names[b]}", f"adds to {names[a]}", f"to {names[b]}"]
-    show_table([*columns, "difference"], rows)
+    first, second = f"rank {ranks[a]}", f"rank {ranks[b]}"
+    columns = ["feature", f"value, {first}", f"value, {second}", f"adds, {first}", f"adds, {second}", "difference"]
+    show_table(columns, rows)
 
 
 def _show_drop(found: Explanation, features: list[str], by: str, top: int) -> None:
@@ -203,7 +202,7 @@ def _show_drop(found: Explanation, features: list[str], by: str, top: int) -> No
     before, after = found.ranks, found.ranks_without(features, by=by)
     shown = [d for d in found.order if before[d] <= top or after[d] <= top]
     show_table(
-        ["document", "label", "rank", f"without {', '.join(features)}", "moves"],
+        ["document", "label", "rank", "without", "moves"],
         [
             [found.documents[d], f"{found.labels[d]:g}", str(before[d]), str(after[d]), _move(before[d] - after[d])]
             for d in shown

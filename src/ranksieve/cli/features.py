@@ -46,8 +46,8 @@ class FeatureArguments:
     qrels: Qrels = None
     depth: Depth = 1000
     select: list[str] | None = option(
-        None, "Features to compute, by name or pattern: 'bm25*', '*.title', 'relative.*' (scaled within each list), "
-        "'!dense.*' (left out).", "--select", "-s", metavar="PATTERN",
+        None, "Features to compute: names or patterns, separated by commas, as in 'bm25*,*.title'; 'relative.*' are "
+        "scaled within each list, '!dense.*' are left out.", "--select", "-s", metavar="PATTERNS",
     )  # fmt: skip
     list_them: bool = option(False, "List the features of the index, or of any index, and exit.", "--list")
     own: Own = None
@@ -61,7 +61,7 @@ def features(given: FeatureArguments, search: SearchOptions, first_stage: StageO
     """
     from ranksieve.retrieval.index import Index
 
-    select, out, threads = given.select or [], given.out, search.threads or None
+    select, out, threads = ",".join(given.select or []), given.out, search.threads or None
     stage = first_stage.read(out)
     if given.list_them:
         _list(None if given.index is None else Index(given.index), select, own_features(given.own))
@@ -100,7 +100,7 @@ def features(given: FeatureArguments, search: SearchOptions, first_stage: StageO
     )
 
 
-def _list(index: Index | None, patterns: list[str], own: dict[str, Callable[..., Any]]) -> None:
+def _list(index: Index | None, patterns: str, own: dict[str, Callable[..., Any]]) -> None:
     from ranksieve.data.features import RELATIVE
     from ranksieve.retrieval.feature_names import any_features, choose, layout_of
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.command import with_options
+from ranksieve.cli.command import is_flag, with_options
 from ranksieve.cli.console import check_writable, show_table
 from ranksieve.errors import ParameterError, param
 
@@ -24,8 +24,8 @@ COLUMNS = {
     "position": ("position", "Ranks, from 1, at which documents were shown."),
     "ignore": (
         "none",
-        "Columns that are not features, such as texts: names or globs, separated by commas. A comma in a name is given "
-        "as '?'.",
+        "Columns that are not features, such as texts: names or globs, separated by commas. In a name, '?' stands for "
+        "a comma.",
     ),
     "categorical": (
         "categorical types",
@@ -42,7 +42,8 @@ def reads_data(*names: str) -> Callable[[Callable[..., None]], Callable[..., Non
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(**values: Any) -> None:
-            columns = {role: values.pop(role) for role in COLUMNS}
+            given = {role: values.pop(role) for role in COLUMNS}
+            columns = {role: ",".join(one) or None if isinstance(one, list) else one for role, one in given.items()}
             unused = [role for role, name in columns.items() if name is not None]
             if unused and not any(values[name] for name in names):
                 raise ParameterError(param(unused[0]), " names a column of data files, and none is given; leave it out")
@@ -55,9 +56,11 @@ def reads_data(*names: str) -> Callable[[Callable[..., None]], Callable[..., Non
 
 def _option(role: str) -> Any:
     usual, text = COLUMNS[role]
-    metavar = "NAMES" if role in ("ignore", "categorical") else "NAME"
-    option = typer.Option(f"--{role}", help=text, metavar=metavar, show_default=usual, rich_help_panel=PANEL)
-    return Annotated[str | None, option]
+    several = role in ("ignore", "categorical")
+    option = typer.Option(
+        f"--{role}", help=text, metavar="NAMES" if several else "NAME", show_default=usual, rich_help_panel=PANEL
+    )
+    return Annotated[list[str] | None if several else str | None, option]
 
 
 def _data_files(given: Path | list[Path] | None, columns: dict[str, str | None]) -> Any:
@@ -69,13 +72,15 @@ def _data_files(given: Path | list[Path] | None, columns: dict[str, str | None])
     return None if given is None else DataFile(spool_pipe(given), **columns)
 
 
-def with_categories(files: Any, categorical: str | list[str] | None) -> Any:
+def with_categories(files: Any, context: typer.Context) -> Any:
     """Data files, a list of them or None, with the categorical columns of a TOML file, where no option names any."""
     from ranksieve.data.data_file import DataFile
 
+    if files is None or is_flag(context, "categorical"):
+        return files
     if isinstance(files, list):
-        return [with_categories(file, categorical) for file in files]
-    return None if files is None else DataFile(files, categorical=categorical)
+        return [with_categories(file, context) for file in files]
+    return DataFile(files, categorical=context.params["categorical"] or None)
 
 
 def write_data(data: Any, out: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, get_args
 
 import typer
 
-from ranksieve.cli.command import JOINED, Command
+from ranksieve.cli.command import JOINED, Command, is_flag
 from ranksieve.errors import ParameterError
 from ranksieve.parameter_table import (
     SLOTS,
@@ -198,13 +198,9 @@ def option_words(option: Any, value: Any) -> list[str]:
     """An option and its value as words of a command line."""
     if isinstance(value, bool):
         return [option.opts[0] if value else option.secondary_opts[0]]
+    if option.multiple:
+        return [word for one in value for word in (option.opts[0], str(one))]
     return [option.opts[0], *map(str, value if isinstance(value, tuple) else [value])]
-
-
-def is_flag(context: typer.Context, name: str) -> bool:
-    """Whether the user has given it on the command line."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

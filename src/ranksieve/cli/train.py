@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from ranksieve.cli.command import CHECKPOINT, option, takes_options
+from ranksieve.cli.command import CHECKPOINT, is_flag, option, takes_options
 from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
 from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, show_biases, with_categories
-from ranksieve.cli.options import chosen_params, is_flag, with_params
+from ranksieve.cli.options import chosen_params, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, ParamsFile, Quiet, TestData
 from ranksieve.cli.training_data import CONVENTIONS, TrainingData, joined
 from ranksieve.errors import InterruptedTraining, ParameterError
@@ -82,24 +82,19 @@ def train(context: typer.Context, given: TrainArguments) -> None:
     """
     context.meta[CHECKPOINT] = given.checkpoint
     chosen = chosen_params(context, given.params)
-    names = context.params["categorical"]  # the TOML file's, if there is one and no option; so with missing
-    data, valid, test = (with_categories(files, names) for files in (given.data, given.valid, given.test))
-    given = replace(given, data=data, valid=valid, test=test, missing=context.params["missing"])
+    data, valid, test = (with_categories(files, context) for files in (given.data, given.valid, given.test))
+    missing = context.params["missing"]  # the TOML file's value, if there is one and no option
+    given = replace(given, data=data, valid=valid, test=test, missing=missing)
     _check_options(given, explicit_stopping=is_flag(context, "early_stopping") and chosen.early_stopping > 0)
     is_forest = given.init is None and chosen.algo in FORESTS
     check_model_file(given.out, *given.read, given.init, given.params, is_forest=is_forest)
     used = TrainingData(given.data, given.valid or (), given.test, missing=given.missing)
     from ranksieve.cli.compiling import TRAINING, compile_tasks, start_task
-    from ranksieve.data.blocks import blocks_of
-    from ranksieve.data.read import open_data
     from ranksieve.evaluation.metrics import metric_of
 
     _check_extras(chosen.algo, on_cluster=given.on_cluster)
     metric = metric_of(chosen)
-    for path in given.read:
-        source = open_data(path, missing=given.missing)  # a wrong path is refused before training
-        if path is given.test:  # its first rows, too: nothing else reads them before the model is trained
-            next(blocks_of(source), None)
+    used.check()
     scoring, compiled = None, (0, 0.0)
     if chosen.algo in FORESTS and chosen.device != "cuda":
         compiled = compile_tasks(TRAINING, quiet=given.quiet)

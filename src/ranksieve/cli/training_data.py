@@ -77,6 +77,22 @@ class TrainingData:
     def __call__(self, record: Any) -> None:
         """Nothing is done after a tree."""
 
+    def check(self) -> None:
+        """Refuse files that cannot be read, before training; of test data, which is read after it, also the first rows.
+
+        Validation and test data may lack columns that are ignored, and have others, as when they are read.
+        """
+        from ranksieve.data.blocks import blocks_of
+        from ranksieve.data.read import open_data
+
+        names: Sequence[str] = ()
+        for path in self._train:
+            names = open_data(path, missing=self._missing).feature_names or ()
+        for path in (*self._valid, *self._test):
+            source = open_data(path, missing=self._missing, wanted=names)
+            if path in self._test:
+                next(blocks_of(source), None)
+
     def leakage(self, kind: str) -> str:
         """What the summary adds to the metric on validation or test data that has training data in it."""
         return self._leakage.get(kind, "")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ranksieve.cli.command import option, takes_options
+from ranksieve.cli.command import is_flag, option, takes_options
 from ranksieve.cli.console import show_error, show_facts, show_table
 from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, with_categories
-from ranksieve.cli.options import chosen_params, given_flags, is_flag, option_words, read_toml, with_params
+from ranksieve.cli.options import chosen_params, given_flags, option_words, read_toml, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet, TestData
 from ranksieve.cli.training_data import CONVENTIONS, TrainingData
 from ranksieve.data.data_file import COLUMN_PARAMETERS
@@ -62,21 +62,19 @@ def tune(context: typer.Context, given: TuneArguments) -> None:
     chosen = chosen_params(context, given.params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
     files = (given.data, given.valid, given.test)
-    data, valid, test = (with_categories(file, context.params["categorical"]) for file in files)
+    data, valid, test = (with_categories(file, context) for file in files)
     out = given.out
     journal = given.journal or out.with_name(f"{out.name}.trials")
     check_model_file(out, data, valid, test, given.params, is_forest=chosen.algo in FORESTS)
     used = TrainingData([data], [valid], test, missing=missing)
     from ranksieve.cli.compiling import TRAINING, compile_tasks
-    from ranksieve.data.read import open_data
     from ranksieve.evaluation.metrics import metric_of
     from ranksieve.progress import ProgressDisplay
     from ranksieve.rankers.trials import load_optuna
     from ranksieve.rankers.tune import tune
 
     load_optuna()
-    if test is not None:
-        open_data(test, missing=missing)  # a wrong path is refused before the search
+    used.check()
     shared = {**(read_toml(given.params)[0] if given.params else {}), **given_flags(context)}
     if chosen.algo in FORESTS:
         compile_tasks(TRAINING, quiet=given.quiet)

@@ -182,7 +182,8 @@ class Shard:
             self._copy.touch()
             metric, highest = self._config.metric, self._config.highest_labels
             values = {
-                name: found.per_query(self._trees, metric, highest[name]) for name, found in self._valid_sets.items()
+                name: found.per_query(self._trees, metric.with_highest(highest[name]))
+                for name, found in self._valid_sets.items()
             }
             if not with_gradients:
                 return ShardReport(values)
@@ -202,7 +203,8 @@ class Shard:
             return None
         with numba_threads(self._threads):
             highest = self._config.highest_labels[name]
-            return self._valid_sets[name].measure_again(self._trees[:n_trees], metrics, highest)
+            metrics = [metric.with_highest(highest) for metric in metrics]
+            return self._valid_sets[name].measure_again(self._trees[:n_trees], metrics)
 
     def update_scores(self) -> None:
         """Bring the scores of all documents up to date now rather than when they are next needed."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, caller_level, did_you_mean, param
-from ranksieve.text_formats import features_text, some_of, split_commas
+from ranksieve.text_formats import comma_hint, features_text, some_of, split_commas
 
 T = TypeVar("T", str, int)
 
@@ -242,28 +242,24 @@ def most_frequent(counts: Mapping[T, int], n: int) -> list[T]:
 
 def matches_any(column: str, globs: Iterable[str]) -> bool:
     """Whether the name of a column is one of these names or matches one of these globs."""
-    return any(fnmatchcase(column, glob) for glob in globs)
+    return any(column == glob or fnmatchcase(column, glob) for glob in globs)
 
 
-def comma_hint(columns: Iterable[str]) -> str:
-    """How to name a column whose name has a comma, if there is one."""
-    return "; write ? for the comma in a name" if any("," in name for name in columns) else ""
-
-
-def categorical_text(given: str | Sequence[str] | None) -> str:
-    """Names and globs of features as one text.
+def columns_text(given: str | Sequence[str] | None, parameter: str = "categorical") -> str:
+    """Names and globs of columns as one text; names in a list may have commas.
 
     Examples
     --------
-    >>> categorical_text(["genre", "brand"]), categorical_text(None)
-    ('genre,brand', '')
+    >>> columns_text(["genre", "brand, short"]), columns_text("genre,brand"), columns_text(None)
+    ('genre,brand? short', 'genre,brand', '')
     """
-    if given is None:
-        return ""
-    names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    if given is None or isinstance(given, str):
+        return given or ""
+    names = list(given) if isinstance(given, Iterable) else [given]
     if isinstance(given, bool | int) or not all(isinstance(name, str | int) for name in names):
-        raise ParameterError(param("categorical"), f" is {given!r}; expected names of columns, such as 'brand,genre'")
-    return features_text(names)
+        raise ParameterError(param(parameter), f" is {given!r}; expected names of columns, such as 'brand,genre'")
+    text: str = features_text(names)
+    return text
 
 
 def recoding(given: Sequence[str], expected: Sequence[str]) -> np.ndarray | None:
@@ -303,5 +299,5 @@ def check_no_categories(info: Any, what: str) -> None:
         raise DataError(
             f"{info.source}: {some_of(list(info.categories))} {'are' if len(info.categories) > 1 else 'is'} "
             f"categorical, and {what} cannot use categories; leave them out, ",
-            param("ignore", ",".join(info.categories)),
+            param("ignore", features_text(info.categories)),
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ranksieve.data.categories import categorical_text, is_number, kind_text, matches_any
+from ranksieve.data.categories import columns_text, is_number, kind_text, matches_any
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import first_lines, is_csv
 from ranksieve.data.data_file import NEEDED, OTHER_NAMES, ROLE_TEXTS, USUAL_NAMES, DataFile
@@ -18,8 +19,11 @@ from ranksieve.text_formats import split_commas
 
 NUMBERS = "numbers"  # or categories of a categorical type: both are features
 FEATURE, NO_FEATURE = "a feature", "not a feature"
-UNIQUE = "text, no two alike"  # such a column holds no categories
-FEWEST_UNIQUE = 10  # rows from which on texts count as unique
+TEXT, LISTS = "text", "lists"  # which may hold categories
+UNIQUE = "text, mostly different"  # ids or sentences, and no categories
+FEWEST_UNIQUE = 10  # rows from which on texts count as mostly different
+ROWS = 2_000  # that are looked at, if they are among the first bytes of the file
+Cells = list[str]  # of a column
 
 
 @dataclass(frozen=True)
@@ -38,19 +42,29 @@ class ColumnRoles:
 
 
 def find_roles(file: DataFile) -> ColumnRoles | None:
-    """What the columns of a CSV or Parquet file are likely to hold.
+    """What the columns of a CSV or Parquet file are likely to hold, by their names, and by their first rows.
 
     None for other files, and where a column that is given does not exist, which reading the file reports.
 
     Columns `query,doc,rel,bm25,title` with texts in the last one have the flags
-    `{"label": "rel", "qid": "query", "docid": "doc", "ignore": "title"}`.
+    `{"label": "rel", "qid": "query", "docid": "doc", "ignore": "title"}`. Other columns are query ids if equal values
+    stand together, and document ids if they hold texts without spaces that differ within each query.
     """
-    kinds = _kinds(file)
-    if kinds is None or not kinds.keys() >= set(file.columns.values()):
+    found = _columns(file)
+    if found is None or not found[0].keys() >= set(file.columns.values()):
         return None
+    kinds, cells = found
+    ignore, categorical = split_commas(columns_text(file.ignore)), split_commas(columns_text(file.categorical))
     roles = {role: _likely(role, kinds, file.columns) for role in USUAL_NAMES}
+    free = [
+        name for name in kinds
+        if cells[name] and name not in roles.values() and not matches_any(name, (*ignore, *categorical))
+    ]  # fmt: skip
+    roles["qid"] = roles["qid"] or next((name for name in free if _is_in_blocks(cells[name])), None)
+    queries = cells.get(roles["qid"] or "", [])
+    texts = [name for name in free if kinds[name] in (TEXT, UNIQUE) and name != roles["qid"]]
+    roles["docid"] = roles["docid"] or next((name for name in texts if _are_ids(cells[name], queries)), None)
     held = {name: ROLE_TEXTS[role] for role, name in roles.items() if name is not None}
-    ignore, categorical = split_commas(file.ignore or ""), split_commas(categorical_text(file.categorical))
     ignored = [name for name in kinds if name not in held and matches_any(name, ignore)]
     texts = [
         name
@@ -64,29 +78,55 @@ def find_roles(file: DataFile) -> ColumnRoles | None:
     }
     uses = {name: held.get(name) or (NO_FEATURE if name in (*texts, *ignored) else FEATURE) for name in kinds}
     advice = {"ignore": ",".join(map(_glob, texts))} if texts else {}
-    return ColumnRoles(kinds, uses, flags | advice, ",".join(_glob(name) for name in texts if kinds[name] != UNIQUE))
+    categories = [name for name in texts if kinds[name] in (TEXT, LISTS) and not _is_in_blocks(cells[name])]
+    return ColumnRoles(kinds, uses, flags | advice, ",".join(map(_glob, categories)))
 
 
-def _kinds(file: DataFile) -> dict[str, str] | None:
-    """What each column holds, in words; of CSV, by its first lines."""
+def _columns(file: DataFile) -> tuple[dict[str, str], dict[str, Cells]] | None:
+    """What each column holds, in words, and its first cells; none of columns of Parquet that hold fractions."""
     path = file.__fspath__()
     if first_bytes(path).startswith(MAGIC):
-        schema = pq.read_schema(path)
-        return {
-            one.name: NUMBERS if is_number(one.type) or pa.types.is_dictionary(one.type) else kind_text(one.type)
-            for one in schema
-        }
-    if not is_csv(path, file.columns):
+        kinds, cells = {}, {}
+        with pq.ParquetFile(path) as table:
+            schema = table.schema_arrow
+            read = [one.name for one in schema if not pa.types.is_floating(one.type)]
+            first = next(table.iter_batches(ROWS, columns=read), pa.RecordBatch.from_pylist([]))
+        for one in schema:
+            has_cells = one.name in first.schema.names and not pa.types.is_nested(one.type)
+            cells[one.name] = [str(cell) for cell in first.column(one.name).to_pylist()] if has_cells else []
+            is_feature = is_number(one.type) or pa.types.is_dictionary(one.type)
+            kinds[one.name] = NUMBERS if is_feature else kind_text(one.type)
+    elif is_csv(path, file.columns):
+        names, _, rows = first_lines(path, ROWS)
+        cells = {name: [row[place] for row in rows if len(row) > place] for place, name in enumerate(names)}
+        kinds = {name: NUMBERS if _are_numbers(found) else TEXT for name, found in cells.items()}
+    else:
         return None
-    names, _, rows = first_lines(path)
-    return {name: _kind([row[place] for row in rows if len(row) > place]) for place, name in enumerate(names)}
+    unique = {name: UNIQUE for name, kind in kinds.items() if kind == TEXT and _are_different(cells[name])}
+    return kinds | unique, cells
 
 
-def _kind(cells: Sequence[str]) -> str:
-    """What cells hold; a few texts among numbers are mistakes, which reading the file reports with their lines."""
-    if 2 * sum(map(_is_number, cells)) > len(cells) or not cells:
-        return NUMBERS
-    return UNIQUE if len(cells) >= FEWEST_UNIQUE and len(set(cells)) == len(cells) else "text"
+def _are_numbers(cells: Cells) -> bool:
+    """Whether cells hold numbers; a few texts among them are mistakes, which reading the file reports by line."""
+    return 2 * sum(map(_is_number, cells)) > len(cells) or not cells
+
+
+def _are_different(cells: Cells) -> bool:
+    return len(cells) >= FEWEST_UNIQUE and 2 * len(set(cells)) > len(cells)
+
+
+def _is_in_blocks(cells: Cells) -> bool:
+    """Whether equal cells stand together, as query ids do: integers or texts, each in several rows."""
+    blocks = [cell for cell, _ in groupby(cells)]
+    is_fraction = any("." in cell for cell in blocks) and _are_numbers(blocks)
+    return 1 < len(blocks) == len(set(blocks)) <= len(cells) // 2 and not is_fraction
+
+
+def _are_ids(cells: Cells, queries: Cells) -> bool:
+    """Whether cells may be ids of documents: they have no spaces, and differ within each query."""
+    pairs = list(zip(queries or [""] * len(cells), cells, strict=False))
+    has_spaces = any(len(cell.split()) != 1 for cell in cells)
+    return len(pairs) >= FEWEST_UNIQUE and len(set(pairs)) == len(pairs) and not has_spaces
 
 
 def _glob(name: str) -> str:

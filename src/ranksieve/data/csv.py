@@ -17,6 +17,7 @@ import pyarrow.csv
 from ranksieve.data.compression import TextStream, open_text
 from ranksieve.data.data_file import OTHER_NAMES, USUAL_NAMES, ReadOptions
 from ranksieve.data.features import FeatureInfo
+from ranksieve.data.other_files import BINARY
 from ranksieve.data.pipes import permanent_paths
 from ranksieve.data.table_source import TableSource, not_numbers
 from ranksieve.errors import DataError
@@ -197,7 +198,7 @@ def is_csv(path: str, columns: Mapping[str, str]) -> bool:
 
 def _are_columns(names: list[str], columns: Mapping[str, str]) -> bool:
     """Whether cells name columns, which are not numbers unless labels or queries are among them."""
-    if names and LETOR_LINE.match(names[0]):
+    if names and (LETOR_LINE.match(names[0]) or BINARY.search("".join(names))):
         return False
     if len(names) > 1 and not any(map(NUMBER.match, names)):
         return True
@@ -211,19 +212,19 @@ def is_csv_text(content: bytes) -> bool:
     return _are_columns(names, {}) and bool(rows) and len(rows[0]) == len(names)
 
 
-def first_lines(path: str) -> tuple[list[str], str, list[list[str]]]:
+def first_lines(path: str, most: int = SAMPLE_LINES) -> tuple[list[str], str, list[list[str]]]:
     """`_split_header` of the beginning of a file."""
     buffer = bytearray(HEADER_BYTES)
     with open_text(path) as stream:
         size = stream.readinto(memoryview(buffer))
-    return _split_header(bytes(buffer[:size]))
+    return _split_header(bytes(buffer[:size]), most)
 
 
-def _split_header(text: bytes) -> tuple[list[str], str, list[list[str]]]:
+def _split_header(text: bytes, most: int = SAMPLE_LINES) -> tuple[list[str], str, list[list[str]]]:
     """The cells of the first line, what separates them, and the cells of some more lines."""
-    first, *others = text.removeprefix(codecs.BOM_UTF8).split(b"\n", SAMPLE_LINES)
+    first, *others = text.removeprefix(codecs.BOM_UTF8).split(b"\n", most)
     separator = max(SEPARATORS, key=first.decode(errors="replace").count)
-    return _cells_of(first, separator), separator, [_cells_of(line, separator) for line in others[: SAMPLE_LINES - 1]]
+    return _cells_of(first, separator), separator, [_cells_of(line, separator) for line in others[: most - 1]]
 
 
 def _cells_of(line: bytes, separator: str) -> list[str]:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ranksieve.data.categories import Categorical, categorical_text, comma_hint, matches_any
+from ranksieve.data.categories import Categorical, columns_text, matches_any
 from ranksieve.data.features import check_all_given, order_by_number
 from ranksieve.errors import DataError, did_you_mean, param
-from ranksieve.text_formats import some_of, split_commas
+from ranksieve.text_formats import comma_hint, some_of, split_commas
 
 # Columns of a table that are not features, by role, and the names that such columns usually have.
 USUAL_NAMES = {
@@ -49,10 +49,11 @@ class DataFile(os.PathLike[str]):
         Names of the columns with labels, query ids, document ids, weights, and ranks at which documents were shown;
         None is the usual name.
     ignore
-        Columns that are not features, such as texts: names or globs, separated by commas.
+        Columns that are not features, such as texts: names or globs, separated by commas or in a list. In a text, `?`
+        stands for a comma in a name.
     categorical
-        Columns that hold categories, such as brands: names or globs, separated by commas or in a list. Columns of a
-        categorical type need not be named. Of LETOR text, numbers from 1.
+        Columns that hold categories, such as brands, given as for `ignore`. Columns of a categorical type need not be
+        named. Of LETOR text, numbers from 1.
 
     Examples
     --------
@@ -70,12 +71,13 @@ class DataFile(os.PathLike[str]):
     docid: str | None = None
     weight: str | None = None
     position: str | None = None
-    ignore: str | None = None
+    ignore: str | Sequence[str] | None = None
     categorical: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        if self.categorical is not None:
-            object.__setattr__(self, "categorical", categorical_text(self.categorical))
+        for name in ("ignore", "categorical"):
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, columns_text(given, name))
         inner = self.path
         if isinstance(inner, DataFile):  # what is given here replaces what is given there
             object.__setattr__(self, "path", inner.path)

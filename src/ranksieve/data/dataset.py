@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ranksieve.data.categories import Categorical, categorical_text, other_categories, recoding, warn_of_unknown
+from ranksieve.data.categories import Categorical, columns_text, other_categories, recoding, warn_of_unknown
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.features import (
     Described,
@@ -108,7 +108,7 @@ class Dataset(Described):
                 "rs.read",
             )  # fmt: skip
         X, names, qid_column, categories = split_table(
-            file.path, categorical=Categorical(categorical_text(file.categorical)), ignore=file.ignore or ""
+            file.path, categorical=Categorical(columns_text(file.categorical)), ignore=columns_text(file.ignore)
         )
         if qid is None and group is None:
             qid = qid_column
@@ -169,7 +169,7 @@ class Dataset(Described):
             raise DataError("two features have the same name; feature names must be unique")
         renamed = dict(zip(old, new, strict=True))
         categories = {renamed[name]: kept for name, kept in self.categories.items()}
-        if chosen := categorical_text(categorical):
+        if chosen := columns_text(categorical):
             categories = {**{new[number]: [] for number in choose_features(chosen, new)}, **categories}
         number = self.first_stage if first_stage is None else feature_number(first_stage, new)
         info = replace(self.info, feature_names=new, first_stage=number, categories=categories)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, caller_level, did_you_mean, param
-from ranksieve.text_formats import counted, read_signs, some_of, split_commas
+from ranksieve.text_formats import comma_hint, counted, read_signs, some_of, split_commas
 
 NUMBERED = re.compile(r"(\D*)(\d{1,9})", re.ASCII)  # letters, or none, and a number
 RELATIVE = "relative."  # in front of the name of a feature that is scaled within every list
@@ -317,6 +317,6 @@ def _select(part: str, names: Sequence[str]) -> list[int]:
         raise ParameterError(f"feature {part} does not exist; there are {len(names)}, counted from 1")
     found = [number for number, name in enumerate(names) if fnmatchcase(name, part)]
     if not found:
-        hint = did_you_mean(part, names).strip() or f"known: {', '.join(names[:8])}, …"
-        raise ParameterError(f"no feature is named {part!r}; {hint}")
+        near = did_you_mean(part, names)
+        raise ParameterError(f"no feature is named {part!r}; {near}known: {some_of(names)}{comma_hint(names)}")
     return found

@@ -11,18 +11,19 @@ import numpy as np
 import pyarrow as pa
 
 from ranksieve.data.blocks import ListsBuilder, Source, check_narrow, widened
-from ranksieve.data.categories import Categorical, Encoder, categorical_text, check_same_codes
+from ranksieve.data.categories import Categorical, Encoder, check_same_codes, columns_text
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import CsvSource, is_csv
-from ranksieve.data.data_file import NEEDED, DataFile, ReadOptions
+from ranksieve.data.data_file import COLUMN_PARAMETERS, NEEDED, DataFile, ReadOptions
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import Described, check_feature_names
 from ranksieve.data.letor import TextSource
+from ranksieve.data.other_files import other_file
 from ranksieve.data.parquet import MAGIC, ParquetSource
 from ranksieve.data.pipes import spool_pipe
 from ranksieve.data.tables import MemoryTable, is_table
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError, ParameterError, check_choice, param
+from ranksieve.errors import DataError, check_arguments, check_choice, param
 
 if TYPE_CHECKING:
     from ranksieve.data.binned import Binned
@@ -89,9 +90,9 @@ def open_data(  # type: ignore[misc]  # the signatures above leave the options o
         return given  # type: ignore[return-value]
     file = DataFile(given)
     chosen = Categorical(
-        categorical_text(file.categorical), categories if wanted else None, {} if encoders is None else encoders
+        columns_text(file.categorical), categories if wanted else None, {} if encoders is None else encoders
     )
-    options = ReadOptions(file.columns, file.ignore or "", chosen, first_stage, needed, wanted, absent)
+    options = ReadOptions(file.columns, columns_text(file.ignore), chosen, first_stage, needed, wanted, absent)
     if is_table(file.path):
         return MemoryTable(file.path, options)
     if not isinstance(file.path, str | os.PathLike):
@@ -104,22 +105,14 @@ def open_data(  # type: ignore[misc]  # the signatures above leave the options o
     return _open_file(spool_pipe(file.path), options)
 
 
-def is_json_lines(path: str) -> bool:
-    """Whether a file is JSON Lines, by its name and its first byte."""
-    return os.path.splitext(path)[1] in (".jsonl", ".ndjson") and first_bytes(path).startswith(b"{")
-
-
 def _open_file(path: str, options: ReadOptions) -> Source:
     head = first_bytes(path)
-    if head.startswith(MODELS):
-        if is_json_lines(path):
-            raise DataError(
-                f"{path}: is JSON Lines, not data; if these are documents, make data with ranksieve index and "
-                "ranksieve features"
-            )
-        raise DataError(f"{path}: is a model, not data; give labels and features as LETOR, CSV or Parquet")
     if head.startswith(MAGIC):
         return ParquetSource(path, options)
+    if (other := other_file(path)) is not None:
+        raise DataError(f"{path}: {other.refusal('data')}")
+    if head.startswith(MODELS) or b'[{"nodeid"' in head:
+        raise DataError(f"{path}: is a model, not data; give labels and features as LETOR, CSV or Parquet")
     if is_csv(path, options.columns):
         return CsvSource(path, options)
     if options.columns or options.ignore:
@@ -164,9 +157,8 @@ def read(data: Any, *, missing: str = "zero", first_stage: int | str | None = No
     >>> data.features.tolist(), data.labels.tolist(), data.query_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [2.0, 0.0], [10])
     """
-    unknown = next((name for name in columns if name not in DataFile.__dataclass_fields__), None)
-    if unknown is not None:
-        raise ParameterError(f"read has no parameter {unknown!r}; expected missing, first_stage, or those of DataFile")
+    unknown = [name for name in columns if name not in COLUMN_PARAMETERS]
+    check_arguments("read", unknown, ("missing", "first_stage", *COLUMN_PARAMETERS))
     opened = open_values(DataFile(data, **columns) if columns else data, missing=missing, first_stage=first_stage)
     return opened if isinstance(opened, Dataset) else read_source(opened)
 

@@ -21,6 +21,7 @@ from ranksieve.data.list_columns import ListColumns, is_list
 from ranksieve.data.lists import EXPECTED_POSITION, are_positions, check_id
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET, POSITION
 from ranksieve.errors import DataError, ParamName, param
+from ranksieve.text_formats import without_comma
 
 NUMBERS = ("label", "weight", "position")  # roles of columns that hold numbers
 ID_OF = {"qid": "query", "docid": "document"}  # roles of columns that hold ids
@@ -252,6 +253,7 @@ def not_numbers(
         values = {"label": "labels as numbers, such as 0 for not relevant and 1 for relevant"}
         return [f"write {values.get(role, f'{role}s as numbers')}, or name another column, ", param(role, "NAME")]
     use = "a feature of 0 and 1 for each value in them" if of_lists else "its categories"
+    name = without_comma(name)
     if features_only:
         return [f"drop it, or use {use}, ", param("categorical", name), " of Ranker.fit or of DataFile(table, …)"]
     return ["leave it out, ", param("ignore", name), f", or use {use}, ", param("categorical", name)]

@@ -6,14 +6,14 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import SCORE
-from ranksieve.errors import DataError, ParameterError, RanksieveWarning, check_choice, param
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, check_arguments, check_choice, param
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.evaluation.significance import TESTS, TestResult
 from ranksieve.forest.forest import check_no_file_name
@@ -119,16 +119,20 @@ class Evaluation:
     def conventions(self) -> list[str]:
         """The conventions of the numbers: a sentence per metric, of several systems one on the p-values, and notes."""
         weighted = "" if self.query_weights is None else ", by their weights"
-        counts = [int((~np.isnan(self.per_query(metric=metric))).sum()) for metric in self.metrics]
         first, *others = self.values
         return [
-            *(
-                f"{metric.describe(self.ties)}; {count:,} of {counted(query=len(self.query_ids))} counted{weighted}"
-                for metric, count in zip(self.metrics, counts, strict=True)
-            ),
+            *(f"{metric.describe(self.ties)}; {self._n_counted(metric)}{weighted}" for metric in self.metrics),
             *([f"p-values: two-sided randomization test against {first}"] if others else []),
             *self.notes,
         ]
+
+    def _n_counted(self, metric: Metric) -> str:
+        """How many queries count; for each system, where these are not as many."""
+        counts = {name: np.count_nonzero(~np.isnan(self.per_query(name, metric))) for name in self.values}
+        total, numbers = counted(query=len(self.query_ids)), set(counts.values())
+        if len(numbers) == 1:
+            return f"{numbers.pop():,} of {total} counted"
+        return f"counted of {total}: {', '.join(f'{count:,} ({name})' for name, count in counts.items())}"
 
     def _p_value(self, name: str, first: str, metric: str | Metric) -> float:
         both = ~(np.isnan(self.per_query(name, metric)) | np.isnan(self.per_query(first, metric)))
@@ -169,6 +173,7 @@ def evaluate(
     metrics: str | Metric | Iterable[str | Metric] = ("ndcg@10",),
     *,
     weighted: bool = False,
+    **unknown: NoReturn,
 ) -> Evaluation:
     """Measure one or more systems on a data set.
 
@@ -212,6 +217,7 @@ def evaluate(
     first   0.8155                    0.7500
     second  0.6309   1.0000           0.5000  1.0000
     """
+    check_arguments("evaluate", unknown, ("metrics", "weighted"))
     if isinstance(scores, Lists | Dataset) or hasattr(data, "predict"):
         raise DataError("models or scores come first, then data: rs.evaluate(model, data)")
     systems = _named(scores)

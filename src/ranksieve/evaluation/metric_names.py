@@ -29,8 +29,10 @@ IR_MEASURES: dict[str, tuple[str, dict[str, Any]]] = {
     "RBP": ("rbp", {"rel": 1}),
     "ERR": ("err", {"highest": 4}),
 }
-IR_ALIASES = {"NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Precision": "P", "Recall": "R"}
 IR_NAMES = {ours: theirs for theirs, (ours, _) in IR_MEASURES.items()}
+# How our metric differs from that of ir-measures most, by our name; others differ in queries without positives.
+DIFFERENCES = {"ndcg": ("gain 2^label-1", "gain = label")}
+EMPTY_DIFFERS = ("queries without positives are left out", "they count 0")
 OWN_NAME = r"[a-z][a-z0-9-]*"
 
 
@@ -70,16 +72,18 @@ def read_name(text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
 
 def _definition(text: str, written: str) -> tuple[str, dict[str, Any]]:
     """Our name of a metric, and the options that the definition of ir-measures sets; none for a name of ours."""
-    theirs = IR_ALIASES.get(written, written)
-    if theirs in IR_MEASURES:
-        name, options = IR_MEASURES[theirs]
+    if written in IR_MEASURES:
+        name, options = IR_MEASURES[written]
         return name, {**options, "empty": 0, "spelling": "ir-measures"}
     name = written.lower().replace("_", "-")
     name = ALIASES.get(name, name)
     known_metric(name)
-    if written.lower() != written and name in IR_NAMES:
+    if written.lower() != written and name in IR_NAMES:  # such as NDCG, which papers mean either by
+        ours, theirs = (text.strip().replace(written, one, 1) for one in (name, IR_NAMES[name]))
+        our_way, their_way = DIFFERENCES.get(name, EMPTY_DIFFERS)
         raise ParameterError(
-            f"metric {text!r} can mean {name}, as here, or {IR_NAMES[name]}, as in ir-measures; write one of them"
+            f"metric {text!r} can mean {ours} ({our_way}) or, as in ir-measures, {theirs} ({their_way}); write one of "
+            "them"
         )
     return name, {}
 

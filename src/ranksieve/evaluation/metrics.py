@@ -213,15 +213,16 @@ def parse_metric(text: str | Metric | UserMetric, **options: Any) -> Metric:
     ----------
     text
         The name with an optional cut-off after `@`. Names in lower case are ours. The names of ir-measures (nDCG, AP,
-        RR, P, R, RBP, ERR, and its aliases) follow its definitions: the gain of nDCG is the label, positives have a
-        label of at least `rel` (1), the highest grade of ERR is 4, queries without positives count 0. A `Metric` is
-        taken as it is; a function of yours is registered by its own name (see `register_metric`).
+        RR, P, R, RBP, ERR) follow its definitions: the gain of nDCG is the label, positives have a label of at least
+        `rel` (1), the highest grade of ERR is 4, queries without positives count 0. Other spellings, such as NDCG, are
+        refused: they can mean either. A `Metric` is taken as it is; a function of yours is registered by its own name
+        (see `register_metric`).
     **options
         Any other field of `Metric`.
 
     Examples
     --------
-    >>> [str(parse_metric(text)) for text in ("ndcg@10", "NDCG@10", "MAP", "RR@10", "AP(rel=2)", "RBP(p=0.5)")]
+    >>> [str(parse_metric(text)) for text in ("ndcg@10", "nDCG@10", "AP", "RR@10", "AP(rel=2)", "RBP(p=0.5)")]
     ['ndcg@10', 'nDCG@10', 'AP', 'RR@10', 'AP(rel=2)', 'RBP(p=0.5)']
     >>> parse_metric("ndcg@10").relevance, parse_metric("nDCG@10").relevance
     ('gain 2^label-1', 'gain = label')

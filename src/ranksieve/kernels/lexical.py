@@ -1,4 +1,4 @@
-"""Features of a candidate that need only term frequencies; `retrieval/feature_names.py` says what each is."""
+"""Features of a candidate that need only term frequencies; `data/index_features.py` says what each is."""
 
 import numpy as np
 

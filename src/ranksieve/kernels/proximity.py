@@ -4,7 +4,7 @@ import numpy as np
 
 from ranksieve.kernels.jit import njit
 
-# The features; `retrieval/feature_names.py` says what each is.
+# The features; `data/index_features.py` says what each is.
 WINDOW, SPAN, FIRST, BIGRAMS, RUN, PHRASE, ORDERED, UNORDERED, NEARNESS = range(9)
 N_PROXIMITY = 9
 NEAR = 8  # positions between matches that count as ordered or unordered pairs

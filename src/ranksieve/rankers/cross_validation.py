@@ -107,7 +107,7 @@ def cv(
     *,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     jobs: int = 0,
-    verbose: bool = True,
+    verbose: int = True,
     **params: Any,
 ) -> CrossValidation:
     """Cross-validate a ranker by query: every query is a test query once.
@@ -128,7 +128,7 @@ def cv(
         Folds to train at the same time, in processes that share `threads` and `memory`. 1 trains them in this process,
         one after the other. 0, the default, trains as many as cores and free memory allow. It is the same as 1 for
         small data, with `callbacks`, and on a GPU.
-    verbose : bool
+    verbose : bool or int
         As in `train`.
     **params
         The training parameters, and `callbacks`, `missing` and `categorical`, as in `train`. `seed` is also the seed of

@@ -42,7 +42,7 @@ def train(
     missing: str = "zero",
     categorical: str | Sequence[str] | None = None,
     cluster: Machines | None = None,
-    verbose: bool = True,
+    verbose: int = True,
     **params: Any,
 ) -> Any:
     """Train a ranker.
@@ -75,8 +75,8 @@ def train(
         named. For arrays, see `Dataset.from_arrays`.
     cluster : ranksieve.cluster.Cluster, optional
         The Dask cluster to train a boosted forest on; see `ranksieve.cluster.train`.
-    verbose : bool
-        Show progress on standard error if it is a terminal, and in notebooks.
+    verbose : bool or int
+        Show progress on standard error if it is a terminal, and in notebooks; False, 0 or -1: nowhere.
     **params
         The training parameters: those under "Other Parameters" in `help(rs.train)`, and on the page "Parameters". The
         parameters of rules that you register are in `help(rs.Ranker)`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve.retrieval.feature_names import CENTROID, DENSE, DENSE_TOP
+from ranksieve.data.index_features import CENTROID, DENSE, DENSE_TOP
 from ranksieve.retrieval.searching import Candidates
 from ranksieve.retrieval.vectors import StoredVectors, divided, exact_products, lengths_of
 

@@ -10,6 +10,7 @@ import numba
 import numpy as np
 
 from ranksieve.data.features import RELATIVE
+from ranksieve.data.index_features import DENSE, EXPANSION, FEEDBACK, FIRST, FIRST_STAGE, NEIGHBOURS, QUERY
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import lexical
@@ -20,17 +21,7 @@ from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
 from ranksieve.kernels.proximity import BIT_NUMBERS, N_PROXIMITY
 from ranksieve.kernels.term_pairs import describe_pairs
 from ranksieve.retrieval.dense_features import describe_vectors
-from ranksieve.retrieval.feature_names import (
-    DENSE,
-    EXPANSION,
-    FEEDBACK,
-    FIRST,
-    FIRST_STAGE,
-    NEIGHBOURS,
-    QUERY,
-    choose,
-    layout_of,
-)
+from ranksieve.retrieval.feature_names import choose, layout_of
 from ranksieve.retrieval.first_stage import idf
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.queries import Prepared
@@ -51,8 +42,8 @@ class FeatureExtractor:
     index
         The index.
     select
-        Names or patterns of features, such as `bm25*` or `*.title`; all if empty. With `relative.` in front, as in
-        `relative.bm25*`, they are scaled within every list from 0 to 1.
+        Names or patterns of features, such as `bm25*` or `*.title`, separated by commas or in a list; all if empty.
+        With `relative.` in front, as in `relative.bm25*`, they are scaled within every list from 0 to 1.
     extra
         Your own features: functions (query text, document ids) → one number per document, by name.
     """
@@ -73,8 +64,7 @@ class FeatureExtractor:
         for name, make in self._extra.items():
             if not callable(make):
                 raise ParameterError(f"feature {name!r} is {make!r}; expected a function (query text, document ids)")
-        patterns = [select] if isinstance(select, str) else list(select or ())
-        self._choice = choose((*self._layout.names, *self._extra), patterns)
+        self._choice = choose((*self._layout.names, *self._extra), select)
         made = {*self._choice.plain, *self._choice.relative}
         self._columns = [number for number, name in enumerate(self._layout.names) if name in made]
         self._extra = {name: make for name, make in self._extra.items() if name in made}

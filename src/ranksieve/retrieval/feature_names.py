@@ -1,4 +1,4 @@
-"""The features: their names, what each is, and the order of their columns."""
+"""The features of an index in the order of their columns, and those that patterns choose."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ranksieve.data.features import RELATIVE
+from ranksieve.data.index_features import (
+    CENTROID,
+    DENSE,
+    DENSE_TOP,
+    EXPANSION,
+    FEEDBACK,
+    FIRST,
+    LEXICAL,
+    NEIGHBOURS,
+    PROXIMITY,
+    QUERY,
+)
 from ranksieve.errors import ParameterError, ParamName, did_you_mean
-from ranksieve.kernels.expansion import N_TERMS as N_ADDED
-from ranksieve.kernels.expansion import SIZES as EXPANDED
-from ranksieve.kernels.feedback import MODELS, N_TERMS, SIZES
-from ranksieve.kernels.lexical import N_LEXICAL
-from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
-from ranksieve.kernels.neighbours import NEAREST
-from ranksieve.kernels.proximity import NEAR
-from ranksieve.text_formats import some_of
+from ranksieve.text_formats import comma_hint, some_of, split_commas
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
-
-FIRST_STAGE = "first.score"
 
 
 class Feature(NamedTuple):
@@ -28,93 +31,6 @@ class Feature(NamedTuple):
 
     name: str
     meaning: str
-
-
-STATISTICS = {"sum": "sum", "min": "smallest", "max": "largest", "mean": "mean", "variance": "variance"}
-
-
-def _statistics(family: str, what: str) -> dict[str, str]:
-    return {f"{family}_{name}": f"{word} over the query's terms of {what}" for name, word in STATISTICS.items()}
-
-
-LEXICAL = {
-    "bm25": "BM25, k1 = 1.2, b = 0.75",
-    "bm25_flat": "BM25, k1 = 0.9, b = 0.4",
-    "bm25_steep": "BM25, k1 = 2, b = 0.9",
-    "tfidf_cosine": "cosine of the tf·idf vectors, tf as 1 + log tf",
-    "lm_dirichlet": "log-likelihood ratio of the query, Dirichlet smoothing, μ = 1000",
-    "lm_jelinek": "log-likelihood ratio of the query, Jelinek–Mercer smoothing, half of it the collection",
-    "lm_absolute": "log-likelihood ratio of the query, absolute discounting, δ = 0.7",
-    "dfr_inl2": "divergence from randomness, InL2",
-    "dfr_pl2": "divergence from randomness, PL2",
-    **_statistics("tf", "term frequency"),
-    **_statistics("tf_share", "term frequency divided by the length"),
-    **_statistics("tfidf", "tf·idf"),
-    "matched": "number of the query's terms that occur",
-    "matched_share": "share of the query's terms that occur",
-    "coverage": "share of the query's idf that occurs",
-    "length": "number of terms",
-}
-PROXIMITY = {
-    "window": "length of the shortest stretch with all terms that occur; missing where none does",
-    "span": "length from the first match to the last; missing where none does",
-    "position": "position of the first match; missing where there is none",
-    "bigrams": "number of the query's neighbouring pairs found side by side",
-    "run": "longest stretch of the query repeated word by word",
-    "phrase": "occurrences of the whole query as a phrase",
-    "ordered": f"neighbouring matches within {NEAR} positions, in the query's order",
-    "unordered": f"neighbouring matches within {NEAR} positions",
-    "nearness": "sum over neighbouring matches of idf · idf / distance²",
-}
-QUERY = {
-    "query.words": "words of the query",
-    "query.terms": "distinct terms of the query that occur in the index",
-    **{f"query.idf_{name}": f"{word} of its terms' idf" for name, word in STATISTICS.items()},
-}
-FIRST = {
-    FIRST_STAGE: "score of the first stage",
-    "first.rank": "rank of the first stage, from 1",
-    "first.share": "score of the first stage divided by the query's best",
-}
-assert len(LEXICAL) == N_LEXICAL
-
-
-FEEDBACK = {
-    **{
-        f"feedback.cosine_{n}": f"cosine with the centroid of the first stage's {n} best (of the others)" for n in SIZES
-    },
-    **{
-        f"feedback.bm25_{n}": f"BM25 of the {N_TERMS} terms that say most about the first stage's {n} best"
-        for n in MODELS
-    },
-}
-OPENED = "counting 1 + exp(-p / 8) for the first occurrence, at place p"
-ADDED = f"half of it the query, half the {N_ADDED} terms that weigh most in the first stage's"
-EXPANSION = {
-    "opening.bm25": f"BM25 over all fields, k1 = 1.2, b = 0.6, {OPENED}",
-    **{
-        f"expanded.opening_{n}": f"BM25 of an expanded query, {ADDED} {n} best, k1 = 1.2, b = 0.6, {OPENED}"
-        for n in EXPANDED
-    },
-    **{f"expanded.bm25_{n}": f"BM25 of an expanded query, {ADDED} {n} best, k1 = 1.2, b = 0.6" for n in EXPANDED},
-}
-NEIGHBOURS = {
-    f"neighbours.score_{n}": f"mean score in the first stage, from 0 to 1 within the list, of the {n} other candidates "
-    f"most like it in their {N_COMPARED} terms of largest tf·idf; missing where none shares a term"
-    for n in NEAREST
-}
-CENTROID = "dense.centroid"
-DENSE_TOP = {f"dense.top_{n}": n for n in (1, 5, 20)}
-DENSE = {  # of indexes with vectors
-    "dense.cosine": "cosine of the vectors of query and document",
-    "dense.dot": "dot product of the vectors of query and document",
-    CENTROID: "distance of the document's vector to the centroid of the list's, all of length one",
-    **{
-        name: f"mean distance, 1 - cosine, to the first stage's {f'{n} best' if n > 1 else 'best'} (of the others); "
-        "missing where there is no other"
-        for name, n in DENSE_TOP.items()
-    },
-}
 
 
 def depends_on_candidates(name: str) -> bool:
@@ -151,18 +67,20 @@ class ChosenFeatures(NamedTuple):
         return (*self.plain, *(RELATIVE + name for name in self.relative))
 
 
-def choose(names: Sequence[str], patterns: Sequence[str]) -> ChosenFeatures:
+def choose(names: Sequence[str], patterns: str | Sequence[str]) -> ChosenFeatures:
     """The features that match any of the patterns (`bm25*`, `*.title`, `relative.*`), as they are without patterns.
 
-    A pattern with `!` in front leaves features out, in both kinds; without another pattern, of all.
+    A pattern with `!` in front leaves features out, in both kinds; without another pattern, of all. Patterns are
+    separated by commas, or in a list.
 
     Examples
     --------
     >>> choose(["bm25.title", "bm25.text", "length.text"], ["length*", "relative.bm25.*"]).names
     ('length.text', 'relative.bm25.title', 'relative.bm25.text')
-    >>> choose(["bm25.title", "bm25.text", "length.text"], ["!*.text"]).names
+    >>> choose(["bm25.title", "bm25.text", "length.text"], "bm25*,!*.text").names
     ('bm25.title',)
     """
+    patterns = split_commas(patterns) if isinstance(patterns, str) else patterns
     left_out = {name for pattern in patterns if pattern[:1] == "!" for name in _matches(names, pattern[1:], pattern)}
     names, patterns = [name for name in names if name not in left_out], [p for p in patterns if p[:1] != "!"]
     if not patterns:
@@ -191,7 +109,8 @@ def _matches(names: Sequence[str], plain: str, pattern: str) -> list[str]:
     found = [name for name in names if name == plain or fnmatch.fnmatchcase(name, plain)]
     if not found:
         raise ParameterError(
-            f"no feature matches {pattern!r}; {did_you_mean(plain, names)}known: {some_of(names)}; list all with ",
+            f"no feature matches {pattern!r}; {did_you_mean(plain, names)}known: {some_of(names)}{comma_hint(names)}; "
+            "list all with ",
             _Listing("list"),
         )
     return found

@@ -149,7 +149,7 @@ def write_features(
     pairs: QueryCandidates,
     path: str | os.PathLike[str],
     *,
-    select: Sequence[str] = (),
+    select: str | Sequence[str] = (),
     extra: Mapping[str, UserFeature] | None = None,
     threads: int | None = None,
 ) -> Written:
@@ -198,7 +198,8 @@ def extract_features(
     depth
         Most candidates of a query.
     select
-        Names or patterns of features, such as `bm25*` or `*.title`; all if empty. `!dense.*` leaves some out.
+        Names or patterns of features, such as `bm25*` or `*.title`, separated by commas or in a list; all if empty.
+        `!dense.*` leaves some out.
     extra
         Your own features by name: functions (query text, document ids) → one number per document.
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,20 +13,19 @@ import numpy as np
 
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.lists import check_id, starts_of
+from ranksieve.data.other_files import QUERY_IDS, QUERY_TEXTS
 from ranksieve.data.pipes import spool_pipe
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval.analysis import Analyzer, words_of
 from ranksieve.retrieval.corpus import MAGIC, plain_text, read_documents, text_lines
 from ranksieve.retrieval.index import UNKNOWN, Index
 from ranksieve.retrieval.notes import Notes
-from ranksieve.retrieval.runs import QUERY_IDS, rows_of
+from ranksieve.retrieval.runs import rows_of
 from ranksieve.text_formats import some_of
 
 Queries = dict[str, str]  # id → text
-KEYS = (QUERY_IDS, ("text", "query"))
+KEYS = (QUERY_IDS, QUERY_TEXTS)
 LINES = "lines 'id TAB text', JSON Lines or Parquet with 'id' (or '_id', 'qid') and 'text' (or 'query')"
-WORD = re.compile(r"[^\W\d]{2}")  # which a row of numbers does not have
-FIRST_LINES = 20  # that tell queries from other text
 MOST_KEPT = 1 << 15  # words whose terms are kept in memory: a few megabytes, whatever a service is asked for
 
 
@@ -57,26 +54,6 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
     if not queries:
         raise DataError(f"{name}: holds no queries; expected {LINES}")
     return queries
-
-
-def is_queries(path: str | os.PathLike[str]) -> bool:
-    """Whether a text file holds queries, by its first lines: an id, a tab and words; the first line may name both.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> _ = Path("queries.tsv").write_text("q1\\tred wine\\n"), Path("data.tsv").write_text("qid\\tbm25\\nq1\\t2.5\\n")
-    >>> is_queries("queries.tsv"), is_queries("data.tsv")
-    (True, False)
-    """
-    try:
-        lines = [line.split("\t") for _, line in itertools.islice(text_lines(os.fspath(path), LINES), FIRST_LINES)]
-    except DataError:
-        return False
-    has_ids = all(len(cells) == 2 and len(cells[0].split()) == 1 for cells in lines)
-    if has_ids and lines and lines[0][0].lower() in KEYS[0] and lines[0][1].lower() not in KEYS[1]:
-        return False  # a table of something else
-    return has_ids and any(WORD.search(cells[1]) for cells in lines[1:] or lines)
 
 
 def _from_text(path: str) -> Iterable[tuple[str, str, str]]:

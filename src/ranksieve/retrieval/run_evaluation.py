@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ranksieve.dtypes import LABEL, OFFSET
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import DataError, ParameterError, check_arguments, param
 from ranksieve.evaluation.evaluate import Evaluation, wanted_metrics
 from ranksieve.evaluation.metric_table import is_positive
 from ranksieve.evaluation.metrics import Metric
@@ -27,6 +27,7 @@ def evaluate_run(
     metrics: str | Metric | Iterable[str | Metric] = ("ndcg@10",),
     *,
     missing_queries: int | str = 0,
+    **unknown: NoReturn,
 ) -> Evaluation:
     """Measure runs on the judged queries; relevant documents that a run does not have count as not found.
 
@@ -54,6 +55,7 @@ def evaluate_run(
     >>> [evaluate_run({"mine": run}, judgements, "p@2", missing_queries=way).mean() for way in (0, "skip")]
     [0.25, 0.5]
     """
+    check_arguments("evaluate_run", unknown, ("metrics", "missing_queries"))
     if isinstance(missing_queries, bool) or missing_queries not in tuple(MISSING_QUERIES):
         raise ParameterError(param("missing_queries"), f" is {missing_queries!r}; expected 0 or 'skip'")
     runs = {name: as_run(run) for name, run in runs.items()}
@@ -95,14 +97,12 @@ def evaluate_run(
 
 def _counts(run: Run, judgements: Judgements, missing_queries: int | str) -> str:
     """How many queries are in the run alone, and how many in the judgements alone; empty where both have the same."""
-    found = set(run.query_ids)
-    unjudged, missing = len(found - judgements.keys()), len(judgements.keys() - found)
-    if not unjudged and not missing:
-        return ""
-    return (
-        f"queries without judgements, left out: {unjudged:,}; judged queries not in the run, "
-        f"{MISSING_QUERIES[missing_queries]}: {missing:,}"
-    )
+    found, missing = set(run.query_ids), f"judged queries not in the run, {MISSING_QUERIES[missing_queries]}"
+    counts = {
+        "queries without judgements, left out": len(found - judgements.keys()),
+        missing: len(judgements.keys() - found),
+    }
+    return "; ".join(f"{what}: {count:,}" for what, count in counts.items() if count)
 
 
 def _unjudged_documents(run: Run, judgements: Judgements) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve.data.lists import check_id
+from ranksieve.data.other_files import INTEGER, QUERY_IDS
 from ranksieve.data.pipes import spool_pipe
 from ranksieve.errors import DataError, import_extra
 from ranksieve.files import atomic_text
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 RUN_LINE = "TREC run lines like '101 Q0 doc7 1 14.2 bm25f'"
 QRELS_LINE = "judgements like '101 0 doc7 2' (TREC) or '101 doc7 2'"
-RANK = re.compile(r"[+-]?[0-9]{1,18}")
 COLUMNS = ("qid", "docno", "score", "rank")
-QUERY_IDS = ("id", "_id", "qid", "query_id", "query-id", "topic")  # names of what holds the ids of queries
 QRELS_HEADS = (*QUERY_IDS, "query")  # first cells of lines that name columns
 
 Judgements = Mapping[str, Mapping[str, float]]  # query id → document id → grade
@@ -133,29 +131,9 @@ def _run_rows(name: str) -> Iterator[tuple[str, str, str, str, int]]:
         if len(cells) != 6:
             raise DataError(f"{name}:{number}: has {counted(column=len(cells))}; expected {RUN_LINE}")
         id, _, doc, rank, score, _ = cells
-        if not RANK.fullmatch(rank):
+        if not INTEGER.fullmatch(rank):
             raise DataError(f"{name}:{number}: the rank {rank!r} is not an integer; expected {RUN_LINE}")
         yield f"{name}:{number}", id, doc, score, int(rank)
-
-
-def is_run(path: str | os.PathLike[str]) -> bool:
-    """Whether the first line of a file looks like one of a TREC run."""
-    cells = _first_cells(path)
-    return len(cells) == 6 and cells[1].upper() == "Q0"
-
-
-def is_qrels(path: str | os.PathLike[str]) -> bool:
-    """Whether the first line of a file looks like one of TREC qrels."""
-    cells = _first_cells(path)
-    return len(cells) == 4 and not any(":" in cell for cell in cells[1:]) and bool(RANK.fullmatch(cells[3]))
-
-
-def _first_cells(path: str | os.PathLike[str]) -> list[str]:
-    """The cells of the first line of a text file; none if it is no text."""
-    try:
-        return next(text_lines(os.fspath(path), RUN_LINE))[1].split()
-    except (DataError, StopIteration):
-        return []
 
 
 def write_run(run: Run, path: str | os.PathLike[str], tag: str = "ranksieve") -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ranksieve.boosting.callbacks import Record
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.index_features import FIRST_STAGE
 from ranksieve.data.sampling import split
 from ranksieve.errors import DataError, RanksieveError
 from ranksieve.evaluation.evaluate import list_scores
@@ -23,7 +24,6 @@ from ranksieve.files import locked
 from ranksieve.forest.forest import Forest
 from ranksieve.progress import waiting
 from ranksieve.rankers.train import train
-from ranksieve.retrieval.feature_names import FIRST_STAGE
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import extract_features

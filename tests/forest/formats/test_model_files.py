@@ -39,18 +39,32 @@ def test_names_that_lightgbm_cannot_hold_are_logged(tmp_path, caplog):
 
 
 @pytest.mark.parametrize(
-    ("format", "lacking"), [("elasticsearch", ["first.score", "window.title"]), ("solr", ["window"])]
+    ("format", "message"),
+    [
+        (
+            "elasticsearch",
+            "uses 4 features that Elasticsearch and OpenSearch cannot compute (first.score, window.title, bm25.all, "
+            "relative.bm25.title), so it cannot run there; train on bm25.FIELD and number.NAME alone, not on bm25.all",
+        ),
+        (
+            "solr",
+            "uses 3 features that Solr cannot compute (window.title, bm25.all, relative.bm25.title), so it cannot run "
+            "there; train on bm25.FIELD, number.NAME, length.FIELD and first.score alone, not on bm25.all",
+        ),
+    ],
 )
-def test_features_of_an_index_that_an_engine_cannot_compute_are_warned_of(tmp_path, format, lacking):
-    features = np.random.default_rng(0).random((200, 3)).round(2)
-    names = ["bm25.title", "first.score", "window.title"]
-    made = rs.Dataset.from_arrays(features, features.sum(axis=1) > 1.6, group=[100, 100]).with_features(names)
-    model = rs.train(made, trees=10, leaves=4, min_docs=3)
+def test_features_of_an_index_that_an_engine_cannot_compute_are_warned_of(tmp_path, format, message):
+    names = ["bm25.title", "first.score", "window.title", "bm25.all", "relative.bm25.title", "number.price"]
+    names += ["popularity", "my.clicks", "shop.bm25"]  # of users, who may define them in the engine
+    features = np.random.default_rng(0).random((200, len(names))).round(2)
+    made = rs.Dataset.from_arrays(features, features.sum(axis=1) > 5, group=[100, 100]).with_features(names)
+    model = rs.train(made, trees=30, leaves=6, min_docs=3)
+    assert len(np.unique(model.feature)) == len(names)
     options = {"format": format, "missing": "never", **({"nearest": True} if format == "solr" else {})}
     model.save(tmp_path / "own.json", **options)  # features of other origin may be defined in the engine
     of_index = replace(model, info={**model.info, "candidates": {"depth": 100}})
     with pytest.warns(RanksieveWarning, match="cannot compute") as found:
         of_index.save(tmp_path / "model.json", **options)
     (warning,) = found
-    assert all(name in str(warning.message) for name in lacking) and "ranksieve feature-set" in str(warning.message)
-    assert "bm25.title," not in str(warning.message)
+    assert str(warning.message).startswith(f"{tmp_path / 'model.json'}: the model {message}")
+    assert str(warning.message).endswith("with ranksieve feature-set, and train on its feature log")

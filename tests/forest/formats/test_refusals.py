@@ -114,7 +114,7 @@ def test_compressed_files(tmp_path):
         ("CBM1\x08\x00\x00", "is CatBoost's binary format; save the model as JSON"),
         ('{"class": "org.apache.solr.ltr.model.LinearModel"}', "is a model of Solr"),
         ('{"name": "tree", "tree_info": []}', "is a JSON dump of LightGBM"),
-        ('{"a": 1}', "is JSON, which cannot be read"),
+        ('{"a": 1, "b": 2}', "is JSON with a, b, which cannot be read as a model"),
         ("1 qid:3 1:0.5\n", "m: is data, not a model"),
         ("## Coordinate Ascent\n1:0.5 2:0.3\n", "m:1: starts with .*; expected a RankLib model of trees"),
         ("<ranker><info><type>COORDASC</type></info></ranker>", "holds no trees"),

@@ -32,9 +32,9 @@ class GpuValidationSet(ValidationSet):
         copy_values(copy, self.scores.values)
         self._kept = self.scores.n_trees, copy
 
-    def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric], highest: float = 0.0) -> list[np.ndarray]:
+    def measure_again(self, trees: Sequence[Tree], metrics: Sequence[Metric]) -> list[np.ndarray]:
         """See `ValidationSet.measure_again`."""
-        return measure_in_blocks(metrics, self.data.lists, self._scores_under(trees), highest)
+        return measure_in_blocks(metrics, self.data.lists, self._scores_under(trees))
 
     def _scores_under(self, trees: Sequence[Tree]) -> np.ndarray:
         if self._kept is not None and self._kept[0] == len(trees) != self.scores.n_trees:
@@ -47,7 +47,7 @@ class GpuValidationSet(ValidationSet):
         found: np.ndarray = scores.all()
         return found
 
-    def per_query(self, trees: Sequence[Tree], metric: Metric, highest: float = 0.0) -> np.ndarray:
+    def per_query(self, trees: Sequence[Tree], metric: Metric) -> np.ndarray:
         for tree in trees[self.scores.n_trees :]:
             self.scores.add(tree)
         lists = self.data.lists

@@ -37,12 +37,15 @@ def has_counterpart(name: str, engine: str) -> bool:
 def warn_of_features(forest: Forest, engine: str, path: object) -> None:
     """Warn where trees use features of an index that the engine cannot compute.
 
-    The names alone do not show this: a model knows whether its training data was made from an index.
+    The names alone do not show this: a model knows whether its training data was made from an index. Features of users
+    among them may be defined in the engine.
     """
     if not forest.info.get("candidates"):
         return
+    from ranksieve.data.index_features import is_of_index  # imports kernels that a model needs for nothing else
+
     used = (forest.feature_names[number] for number in np.unique(forest.feature))
-    lacking = [name for name in used if not has_counterpart(name, engine)]
+    lacking = [name for name in used if is_of_index(name) and not has_counterpart(name, engine)]
     if lacking:
         *others, last = (WRITTEN[family] for family in FAMILIES[engine])
         text = (

@@ -11,6 +11,7 @@ from typing import Any
 
 from ranksieve.data.compression import FORMATS as COMPRESSIONS
 from ranksieve.data.csv import is_csv_text
+from ranksieve.data.other_files import other_text
 from ranksieve.errors import ModelError, ParameterError, check_choice, param
 from ranksieve.files import atomic_path
 from ranksieve.forest.ctr_forest import KIND as CTR
@@ -61,6 +62,13 @@ ENDINGS = {
     ".onnx": ("onnx",),
     ".c": ("c",),
 }  # of files in which a user does not expect LightGBM text
+OTHER_JSON = {  # by a key
+    "tree_info": "a JSON dump of LightGBM",
+    "class": "a model of Solr",
+    "first_stage": "a first stage, for --stage",
+    "propensities": "propensities of ranks, for ranksieve clicks",
+    "featureset": "a feature set, for a search engine",
+}
 READ = "LightGBM text, XGBoost JSON or UBJSON, RankLib, QuickRank XML and CatBoost JSON"
 COMPRESSED = tuple(first for first, _ in COMPRESSIONS.values())
 
@@ -134,16 +142,18 @@ def given_forest(model: Any, *, n_features: int | None = None) -> Forest:
 def read(content: bytes, source: str, n_features: int | None = None) -> Forest | CtrForest:
     """The forest in the content of a file; `source` names it in errors."""
     start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if (other := other_text(content, source)) is not None:
+        raise ModelError(f"{source}: {other.refusal('a model')}")
     if start.startswith(b"{"):
         return _read_object(content.lstrip(b"\xef\xbb\xbf \t\r\n"), source)
     if start.startswith(b"#"):
         return read_ranklib(decoded(content, source), source, n_features)
     if start.startswith(b"<"):
         return read_quickrank(decoded(content, source), source, n_features)
-    if start.startswith(b"["):
+    if is_dump(start):
         raise ModelError(
-            f"{source}: looks like a dump of XGBoost's trees, which lacks the base score; "
-            "save the model with Booster.save_model"
+            f"{source}: is a JSON dump of XGBoost's trees, as Elasticsearch reads it, which lacks the base score; give "
+            "the model that it was made of, or save that with Booster.save_model"
         )
     if start.startswith(COMPRESSED):
         raise ModelError(
@@ -165,7 +175,13 @@ def read(content: bytes, source: str, n_features: int | None = None) -> Forest |
 
 def is_model(head: bytes) -> bool:
     """Whether a file with these first bytes is a model of one of the formats, not data."""
-    return head.startswith((b"tree\n", b"tree\r\n", b"{", b"<", b"CBM1", *(f"## {kind}".encode() for kind in TREES)))
+    marks = (b"tree\n", b"tree\r\n", b"{", b"<", b"CBM1", *(f"## {kind}".encode() for kind in TREES))
+    return head.startswith(marks) or is_dump(head)
+
+
+def is_dump(head: bytes) -> bool:
+    """Whether a file with these first bytes is a JSON dump of trees, as XGBoost writes it."""
+    return head.startswith(b"[") and b'"nodeid"' in head
 
 
 def _read_object(content: bytes, source: str) -> Forest | CtrForest:
@@ -177,8 +193,9 @@ def _read_object(content: bytes, source: str) -> Forest | CtrForest:
         return xgboost.forest_of(model, source)
     if "features_info" in keys:
         return catboost.forest_of(model, source)
-    kind = "a JSON dump of LightGBM" if "tree_info" in keys else "a model of Solr" if "class" in keys else "JSON"
-    raise ModelError(f"{source}: is {kind}, which cannot be read; {READ} can")
+    fields = f"JSON with {some_of(sorted(map(str, keys)), MOST_NAMED)}" if keys else "JSON"
+    kind = next((text for key, text in OTHER_JSON.items() if key in keys), fields)
+    raise ModelError(f"{source}: is {kind}, which cannot be read as a model; {READ} can")
 
 
 def decoded(content: bytes, source: str) -> str:
