@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import ranksieve as rs
-from kept import kept_path
+from finished_cells import path_of_cell
 from ranksieve.files import atomic_path
 
 METRIC = rs.metrics.parse_metric("ndcg@10")
@@ -44,7 +44,7 @@ class Cell:
     @cached_property
     def path(self) -> Path:
         settings = [self.fold, *self.lists, self.learner, self.settled]
-        return kept_path(self.work, f"{self.fold}-{self.learner}", settings)
+        return path_of_cell(self.work, f"{self.fold}-{self.learner}", settings)
 
     @cached_property
     def found(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import xgboost
 
 import ranksieve as rs
 from categories import lists_of
-from kept import kept_path
+from finished_cells import path_of_cell
 from quality import folds
 from ranksieve.clicks import posterior
 from ranksieve.clicks.simulation import document_ids
@@ -227,7 +227,7 @@ class Trials:
             *((BY_QUERY,) if name == "rated lists" else ()),
         ]
         self.work.mkdir(parents=True, exist_ok=True)
-        return kept_path(self.work, f"{collection}-{eta:g}-{number}-{name}", facts)
+        return path_of_cell(self.work, f"{collection}-{eta:g}-{number}-{name}", facts)
 
 
 def ndcg(scores: np.ndarray, test: rs.Dataset) -> float:

@@ -7,7 +7,8 @@ medians over the trees after the tenth, from callback to callback, so loading do
 alternate. Bytes are those of the pickled messages, counted in a run of their own. Runs with a killed worker, from files
 to model, alternate with undisturbed ones; the cost is that of their medians. `--data` keeps the generated parts for the
 next time; `--only` runs the rows whose names hold a word, and saves nothing unless there is another `--name`. Rows with
-bins in files come first, in fresh workers, whose memory is limited to `--memory`.
+bins in files come first, in fresh workers, whose memory is limited to `--memory`. `--only gain --name cluster_gain`
+compares the bytes of the two split gains.
 """
 
 from __future__ import annotations
@@ -235,6 +236,9 @@ def main() -> None:
             "negsgb 1%": ({**ONE_PERCENT, "algo": "negsgb", "trees": few}, 1),
             "lambdamart": ({"algo": "lambdamart", **TREES, "trees": few}, rounds),
         }
+        for what in ("selgb 1%", "lambdamart") if arguments.only == "gain" else ():
+            options = {**compared[what][0], "trees": few}
+            compared |= {f"{what}, gain {gain}": ({**options, "gain": gain}, 1) for gain in ("variance", "newton")}
         rows = []
         for what in ("selgb 1%", "lambdamart"):
             name, options = f"{what}, bins in files", {**compared[what][0], "memory": arguments.memory}

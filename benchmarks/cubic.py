@@ -22,7 +22,7 @@ import lightgbm
 import numpy as np
 
 import ranksieve as rs
-from kept import kept_path
+from finished_cells import path_of_cell
 from ranksieve.data.binned import bin_data
 from ranksieve.files import atomic_path
 from results import save
@@ -115,7 +115,7 @@ class Table:
     def path(self, piece: Piece) -> Path:
         """Where a piece is kept: under all it depends on."""
         sizes = [self.queries, self.rounds, self.epochs, self.threads]
-        return kept_path(self.work, piece.name, [*sizes, TREES, METRICS, STAGES, piece.settings])
+        return path_of_cell(self.work, piece.name, [*sizes, TREES, METRICS, STAGES, piece.settings])
 
     def compare_times(self, path: Path, *, lambdas: str, **kind: Any) -> Row:
         """Time of the same trees here and in LightGBM, without validation, binning apart; compiled before."""

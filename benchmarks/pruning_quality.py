@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import ranksieve as rs
-from kept import kept_path
+from finished_cells import path_of_cell
 from pruning_summary import DOCUMENTS, TIMED_DOCUMENTS, Summary
 from quality import folds
 from ranksieve.data.binned import bin_data
@@ -103,7 +103,7 @@ class Bench:
 
     def cell(self, table: str, what: str, settings: Any, make: Callable[[int], rs.Forest], **more: Any) -> Cell:
         """A system: a model for each fold, measured at its sizes; stored, and read where it is stored."""
-        path = kept_path(self.folder, f"{table} {what}", [QUERIES[self.name], STAGES, settings])
+        path = path_of_cell(self.folder, f"{table} {what}", [QUERIES[self.name], STAGES, settings])
         if not path.exists() and not self.trains:
             raise Unfinished
         if not path.exists():

@@ -29,7 +29,15 @@ from results import save
 from split_gain import Fold
 
 MINUTES = (1.0, 5.0, 20.0)
-LISTS = ("bugs, 1000 deep", "movies", "two-stage")
+
+
+def two_stage_folds(arguments: argparse.Namespace) -> list[Fold]:
+    """The training and validation lists of `defaults.py`, with more test lists."""
+    return [Fold(rs.synth.two_stage(90), rs.synth.two_stage(45, start=90), rs.synth.two_stage(400, start=135))]
+
+
+LISTS = {name: DATA[name] for name in ("bugs, 1000 deep", "movies")}
+LISTS["two-stage, 400 test lists"] = (1, two_stage_folds)
 SHARED = {name: values for name, values in SPACE.items() if name != "negatives"}  # what both have
 COMMON = {"trees": 1000, "early_stopping": 100, "seed": 0}
 SIDES = {"LightGBM": "lightgbm", "SelGB": "selgb", "λ-MART": "lambdamart"}
@@ -52,10 +60,10 @@ def learned(found: Tuned, result: str, test: rs.Dataset) -> Learned:
 
 def cells_of(data: str, side: str, minutes: float, arguments: argparse.Namespace) -> list[dict[str, Cell]]:
     """The cells of each fold, by the result."""
-    n_folds = min(DATA[data][0], arguments.folds)
+    n_folds = min(LISTS[data][0], arguments.folds)
     name = f"{data} {side}".replace(" ", "-").replace(",", "")
     setting = {"algo": SIDES[side], "minutes": minutes, "threads": 1 if arguments.cpu else None}
-    common, lists = {**COMMON, "space": SHARED}, (data, DATA[data][0])
+    common, lists = {**COMMON, "space": SHARED}, (data, LISTS[data][0])
     return [
         {one: Cell(arguments.work, lists, fold, name, common, {**setting, "result": one}) for one in RESULTS}
         for fold in range(n_folds)
@@ -70,7 +78,7 @@ def run(data: str, arguments: argparse.Namespace) -> None:
         for cells in cells_of(data, side, minutes, arguments)
         if not all(cell.path.exists() for cell in cells.values())
     ]
-    folds = DATA[data][1](arguments) if missing else []
+    folds = LISTS[data][1](arguments) if missing else []
     if missing:
         search(folds[0], {"algo": "selgb", "minutes": 0.05, "threads": 1})  # compiles
     for cells in missing:
@@ -105,7 +113,7 @@ def main() -> None:
     parser.add_argument("collections", type=Path, help="folder that holds ir/bugs-ecf, ir/movies, …")
     parser.add_argument("--features", type=Path, default=Path("build/bugs"), help="where features are or go")
     parser.add_argument("--work", type=Path, default=Path("build/same_time"), help="where finished cells are kept")
-    parser.add_argument("--data", nargs="*", choices=DATA, default=list(LISTS), help="which collections to run")
+    parser.add_argument("--data", nargs="*", choices=LISTS, default=list(LISTS), help="which collections to run")
     parser.add_argument("--minutes", nargs="*", type=float, default=list(MINUTES), help="times to give each side")
     parser.add_argument("--sides", nargs="*", choices=SIDES, default=["LightGBM", "SelGB"], help="what to compare")
     parser.add_argument("--folds", type=int, default=5, help="folds of each collection at most")

@@ -20,9 +20,9 @@ import numpy as np
 
 import ranksieve as rs
 from bug_lists import Fold, feature_files, shortened
-from kept import kept_path
+from finished_cells import path_of_cell
 from ranksieve.boosting.scores import Choice
-from ranksieve.boosting.training_rows import Selection, View
+from ranksieve.boosting.views import Selection, View
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.negatives import Negatives
 from ranksieve.data.read import read_source
@@ -118,7 +118,7 @@ TRIED: list[tuple[str, Rule | None, dict[str, Any]]] = [
 
 
 def cell_path(work: Path, fold: int, rule: Rule | None, setting: dict[str, Any]) -> Path:
-    return kept_path(work, f"rule-{fold}", [fold, DEPTH, rule and asdict(rule), setting])
+    return path_of_cell(work, f"rule-{fold}", [fold, DEPTH, rule and asdict(rule), setting])
 
 
 def run_cell(path: Path, fold: Fold, rule: Rule | None, setting: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 import ranksieve as rs
 from cells import METRIC, mean
-from kept import kept_path
+from finished_cells import path_of_cell
 from paper_settings import TREES, VARIANCE, share
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.files import atomic_path
@@ -120,7 +120,7 @@ def main() -> None:
     lists = TwoStage(arguments.queries)
     found = {}
     for name, rule in {"first stage": None, **RULES}.items():
-        path = kept_path(arguments.work, name, [rule, arguments.queries, arguments.trees])
+        path = path_of_cell(arguments.work, name, [rule, arguments.queries, arguments.trees])
         if not path.exists() and not arguments.table:
             made = lists.first_stage() if rule is None else lists.learn(rule, arguments.trees)
             with atomic_path(path) as temporary:

@@ -1,4 +1,4 @@
-"""Cells of a benchmark that are kept on disk, so that a run which was interrupted goes on with what is missing."""
+"""Files of the finished cells of a benchmark. A run that was interrupted goes on with the cells that have no file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 
-def kept_path(folder: Path, name: str, settings: Any) -> Path:
-    """The file of a cell: its name, and a digest of all it depends on, so that what changes is run anew."""
+def path_of_cell(folder: Path, name: str, settings: Any) -> Path:
+    """The file of a cell. Its name has a digest of all that the cell depends on: after a change it runs again."""
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
     plain = re.sub(r"[^\w.-]+", "-", name)
     return folder / f"{plain}-{digest}.json"
