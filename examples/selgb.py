@@ -1,4 +1,4 @@
-"""SelGB in ten lines: learn a second stage from the few negatives that matter, and compare it with λ-MART."""
+"""SelGB in ten lines: train a second stage on the few negatives that matter, and compare it with λ-MART."""
 
 import ranksieve as rs
 

@@ -135,11 +135,16 @@ def lambdas(labels, scores, offsets, truncation, normalize=False, value=None):
 
 def top_negatives(labels, scores, offsets, counts):
     """All positives and the counts[q] best-scored negatives of each query, equal scores by row."""
-    rows = []
-    for q, (start, stop) in enumerate(itertools.pairwise(offsets)):
-        negatives = sorted((row for row in range(start, stop) if labels[row] == 0), key=lambda r: (-scores[r], r))
-        rows += [row for row in range(start, stop) if labels[row] > 0] + negatives[: counts[q]]
-    return sorted(rows)
+    return selection(labels, offsets, lambda q, negatives: best_first(negatives, scores)[: counts[q]])
+
+
+def top_and_bottom(labels, scores, offsets, top, bottom):
+    """All positives, the top[q] best-scored and the bottom[q] worst-scored negatives of each query."""
+
+    def keep(q, negatives):
+        return {*best_first(negatives, scores)[: top[q]], *best_first(negatives, -scores)[: bottom[q]]}
+
+    return selection(labels, offsets, keep)
 
 
 def selection(labels, offsets, keep):
@@ -152,8 +157,8 @@ def selection(labels, offsets, keep):
 
 
 def best_first(rows, values):
-    """Rows by descending value, equal values by row."""
-    return sorted(rows, key=lambda row: (-values[row], row))
+    """Rows by descending value, missing values last, equal values by row."""
+    return sorted(rows, key=lambda row: (math.isnan(values[row]), -values[row], row))
 
 
 def near_positives(labels, scores, offsets, margin, at_least, at_most):
@@ -166,6 +171,27 @@ def near_positives(labels, scores, offsets, margin, at_least, at_most):
         high = max(low, min(len(negatives), max(1, math.ceil(at_most * len(negatives) - 1e-9 * len(negatives)))))
         n = min(max(sum(scores[row] >= floor for row in negatives), low), high)
         return best_first(negatives, scores)[:n]
+
+    return selection(labels, offsets, keep)
+
+
+def by_progress(labels, scores, offsets, last, *, first, margin, at_least, at_most):
+    """A share `first` of the negatives at first; then a fifth fewer where most are learned, else a quarter more.
+
+    `last` are the rows selected before. A negative is learned where it is below the lowest positive minus a margin.
+    """
+
+    def keep(q, negatives):
+        low = min(at_least, len(negatives))
+        high = max(low, math.ceil(at_most * len(negatives)))
+        if last is None:
+            n = max(at_least, math.ceil(first * len(negatives) - 1e-9))
+        else:
+            selected = [row for row in last if row in set(negatives)]
+            floor = min(scores[row] for row in range(offsets[q], offsets[q + 1]) if labels[row] > 0) - margin
+            learned = sum(scores[row] < floor for row in selected)
+            n = len(selected) * 4 // 5 if 2 * learned > len(selected) else -(-len(selected) * 5 // 4)
+        return best_first(negatives, scores)[: min(max(n, low), high)]
 
     return selection(labels, offsets, keep)
 

@@ -41,6 +41,13 @@ def pair_texts(log):
     return [(int(q), log.doc_ids[d]) for q, d in zip(log.pairs.queries, log.pairs.documents, strict=True)]
 
 
+def true_relevance(data, log):
+    """What simulated users find relevant, for each row of a log: the gain as a share of the largest."""
+    gains = 2.0 ** data.labels.astype(float) - 1
+    first = np.array([data.offsets[q] for q in np.repeat(log.queries, log.sizes)])
+    return gains[first + log.doc_ids[log.documents].astype(int)] / gains.max()
+
+
 def position_clicks(eta):
     return lambda relevance, rng: rng.random(len(relevance)) < relevance / np.arange(1, len(relevance) + 1) ** eta
 
@@ -87,6 +94,35 @@ def examined_rows(clicks, *, last):
     """How many documents of a page a cascade of reading takes in."""
     places = [place for place, clicked in enumerate(clicks) if clicked]
     return len(clicks) if not places else 1 + (places[-1] if last else places[0])
+
+
+def counting_models(log):
+    """Attraction of each pair by CTR, the cascade model and SDBN, and satisfaction by SDBN: shares of counts."""
+    shown, clicked, cascade, sdbn = {}, {}, {}, {}
+    for query, documents, clicks in pages_of(log):
+        last = max((place for place, one in enumerate(clicks) if one), default=-1)
+        for place, (document, one) in enumerate(zip(documents, clicks, strict=True)):
+            pair = query, document
+            shown[pair] = shown.get(pair, 0) + 1
+            clicked[pair] = clicked.get(pair, 0) + one
+            for counts, to_last in ((cascade, False), (sdbn, True)):
+                if place < examined_rows(clicks, last=to_last):
+                    n, c, s = counts.get(pair, (0, 0, 0))
+                    counts[pair] = n + 1, c + one, s + (place == last)
+    attractions = {"ctr": {pair: clicked[pair] / shown[pair] for pair in shown}}
+    for name, counts in (("cascade", cascade), ("sdbn", sdbn)):
+        attractions[name] = dict.fromkeys(shown, 0.0) | {pair: c / n for pair, (n, c, _) in counts.items()}
+    return attractions, {pair: s / c if c else 0.0 for pair, (_, c, s) in sdbn.items()}
+
+
+def clicks_over_expected(log, shares):
+    """Clicks of each pair, divided by the clicks that an average document gets at its places."""
+    clicked, expected = defaultdict(int), defaultdict(float)
+    for query, documents, clicks in pages_of(log):
+        for place, (document, one) in enumerate(zip(documents, clicks, strict=True)):
+            clicked[query, document] += one
+            expected[query, document] += shares[place]
+    return {pair: clicked[pair] / expected[pair] for pair in expected}
 
 
 def browsing_worlds(attraction, satisfaction, continuation, clicks):

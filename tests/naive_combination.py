@@ -41,3 +41,16 @@ def sweep(
         ranks = {value: rank for rank, value in enumerate(sorted(set(exact)))}
         values.append(mean(metric.per_query(labels, np.array([ranks[value] for value in exact], float), offsets)))
     return [float(border) for border in borders], values
+
+
+def weighted_sum(intercepts, slopes, gains, place, weights, k):
+    """Weighted gains of the first k ranks at a place of a line of scores; equal lines share the mean of their gains."""
+    scores = intercepts + place * slopes
+    order = np.argsort(-scores, kind="stable")
+    total, i = 0.0, 0
+    while i < min(k, len(order)):
+        tied = [row for row in order[i:] if (intercepts[row], slopes[row]) == (intercepts[order[i]], slopes[order[i]])]
+        shared = sum(gains[row] for row in tied) / len(tied)
+        total += sum(shared * weights[j] for j in range(i, min(i + len(tied), k)))
+        i += len(tied)
+    return total

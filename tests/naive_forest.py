@@ -1,12 +1,14 @@
-"""The slow truth about forests: random ones, and a walk down every tree for every document."""
+"""The slow truth about forests: random ones, and a traversal of every tree for every document."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from naive_trees import leaves_of
 from ranksieve.forest.compile_trees import compile_binned
 from ranksieve.forest.forest import Forest
 
@@ -132,31 +134,17 @@ def _random_children(rng: np.random.Generator, n_leaves: int) -> np.ndarray:
 
 
 def binned_forest(rng, n_trees, max_leaves, n_features, with_sets=False):
-    """Compiled trees, and a function that walks them: a row of bins → the leaf of every tree."""
+    """Compiled trees, and a function that traverses them: a row of bins → the leaf of every tree."""
     forest = random_forest(rng, n_trees=n_trees, max_leaves=max_leaves, n_features=n_features)
     cuts, goes_left = rng.integers(0, 254, len(forest.feature)), rng.random((3, 256)) < 0.5
     goes_left[:, 255] = False
     if with_sets:
         cuts[1::2] = ~rng.integers(0, 3, len(cuts[1::2]))
     default_left = forest.default_left & (cuts >= 0)
-    trees = compile_binned(
-        forest.feature, cuts, forest.left, forest.right, default_left, forest.leaf_values, forest.split_offsets,
-        forest.leaf_offsets, goes_left,
-    )  # fmt: skip
+    splits = np.stack([forest.feature, cuts, default_left, forest.left, forest.right], axis=1)
+    trees = compile_binned(splits, forest.leaf_values, forest.split_offsets, forest.leaf_offsets, goes_left)
 
-    def leaves(row):
-        found = []
-        for base, stop in zip(forest.split_offsets[:-1], forest.split_offsets[1:], strict=True):
-            node = 0 if stop > base else ~0
-            while node >= 0:
-                cut, value = cuts[base + node], row[forest.feature[base + node]]
-                left = goes_left[~cut, value] if cut < 0 else value <= cut
-                left = default_left[base + node] if value == 255 and cut >= 0 else left
-                node = int((forest.left if left else forest.right)[base + node])
-            found.append(~node)
-        return found
-
-    return trees, leaves
+    return trees, lambda row: leaves_of(splits, forest.split_offsets, row, goes_left)
 
 
 def random_bins(rng, n_docs, n_features):
@@ -170,3 +158,12 @@ def naive_leaves(forest: Forest, X: np.ndarray) -> np.ndarray:
     """The leaf of every document in every tree."""
     rows = np.asarray(X, dtype=np.float64)
     return np.array([[naive_leaf(forest, t, row) for t in range(forest.n_trees)] for row in rows])
+
+
+def shared_leaves(leaves: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """For each query the number of pairs of documents that share a leaf in 0, 1, 2, … of the trees."""
+    counts = np.zeros((len(offsets) - 1, leaves.shape[1] + 1), np.int64)
+    for q, (start, stop) in enumerate(itertools.pairwise(offsets)):
+        for i, j in itertools.combinations(range(start, stop), 2):
+            counts[q, (leaves[i] == leaves[j]).sum()] += 1
+    return counts

@@ -58,7 +58,7 @@ def singles_in_order(forest: Forest, X: np.ndarray, *, start: float = 0.0) -> np
 Split = Callable[[np.ndarray], np.ndarray]  # values of the feature -> which go left
 
 
-def _walk(node, X: np.ndarray, rows: np.ndarray, out: np.ndarray, open_node: Callable) -> None:
+def _fill_leaves(node, X: np.ndarray, rows: np.ndarray, out: np.ndarray, open_node: Callable) -> None:
     """Fill `out` with leaf values; `open_node` gives a leaf's value, or a split's column, test and two children."""
     pending = [(node, rows)]
     while pending:
@@ -75,7 +75,7 @@ def _walk(node, X: np.ndarray, rows: np.ndarray, out: np.ndarray, open_node: Cal
 def _sum(trees, X: np.ndarray, open_node: Callable, dtype: type, weights=None) -> np.ndarray:
     sums, leaf = np.zeros(len(X), dtype), np.zeros(len(X), dtype)
     for number, tree in enumerate(trees):
-        _walk(tree, X, np.arange(len(X)), leaf, open_node)
+        _fill_leaves(tree, X, np.arange(len(X)), leaf, open_node)
         sums += leaf if weights is None else leaf * dtype(weights[number])
     return sums
 

@@ -80,3 +80,17 @@ def untied_lists(seed, sizes=(12, 1, 20, 5)):
 def best_rows(scores, start, stop):
     """The rows of a list by descending score."""
     return start + np.argsort(-scores[start:stop])
+
+
+def list_value(grades, terms, among):
+    """The sum of the terms of a list of grades in rank order; documents of negative grade have none.
+
+    `terms[grade, rank]`, or with `among` the number of documents that have terms and are ranked above in place of the
+    grade. The last column is of ranks that count nothing.
+    """
+    total, gaining = 0, 0
+    for rank, grade in enumerate(grades[: terms.shape[1] - 1]):
+        if grade >= 0:
+            total += terms[gaining if among else grade, rank]
+            gaining += 1
+    return total

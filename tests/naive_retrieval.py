@@ -19,12 +19,18 @@ class NaiveIndex:
         self.fields = fields
         self.terms = [[field.analyzer.terms(field.text(doc) or "") for field in fields] for doc in documents]
         self.n_docs = len(documents)
+        self.counts = [Counter(term for text in texts for term in text) for texts in self.terms]
+        self.idfs = {term: self.idf(n) for term, n in Counter(itertools.chain(*self.counts)).items()}
 
     def lengths(self, f: int) -> list[int]:
         return [len(doc[f]) for doc in self.terms]
 
     def mean_length(self, f: int) -> float:
         return sum(self.lengths(f)) / self.n_docs
+
+    def mean_of_counts(self) -> float:
+        """The mean length of documents, all fields together."""
+        return sum(sum(counts.values()) for counts in self.counts) / self.n_docs
 
     def df(self, term: str, f: int | None = None) -> int:
         """Documents with the term in field f, or in any."""
@@ -41,6 +47,15 @@ class NaiveIndex:
 
     def idf(self, df: int) -> float:
         return math.log(1 + (self.n_docs - df + 0.5) / (df + 0.5))
+
+    def postings(self, ids: list[str]) -> dict[tuple[str, str, int], list[int]]:
+        """Positions by term, document id and field number."""
+        out: dict = {}
+        for id, texts in zip(ids, self.terms, strict=True):
+            for f, terms in enumerate(texts):
+                for place, term in enumerate(terms):
+                    out.setdefault((term, id, f), []).append(place)
+        return out
 
 
 def rank(scores: dict[int, float], k: int) -> list[int]:
@@ -233,67 +248,87 @@ def proximity_features(index: NaiveIndex, text: str, doc: int, f: int) -> dict[s
 
 def feedback_features(index: NaiveIndex, docs: list[int], scores: list[float], rank: int) -> dict[str, float]:
     """Similarity of the candidate at a rank to the best ones."""
-    texts = [[term for text in doc for term in text] for doc in index.terms]
-    mean = sum(map(len, texts)) / index.n_docs
-    mine = Counter(texts[docs[rank]])
+    return feedback_values(index.counts, index.idfs, index.mean_of_counts(), docs, scores, rank)
 
-    def unit(doc: int) -> dict[str, float]:
-        vector = {t: (1 + math.log(n)) * index.idf(index.df(t)) for t, n in Counter(texts[doc]).items()}
-        return {t: value / math.hypot(*vector.values()) for t, value in vector.items()}
 
-    out = {}
+def feedback_values(documents, idf, mean, docs, scores, rank, n_terms=30) -> dict[str, float]:
+    """Cosines of the candidate at a rank with the best ones, and its BM25 by their `n_terms` most telling terms.
+
+    Documents are the frequencies of their terms, `idf` are weights of terms, and `mean` is the mean length.
+    """
+
+    def unit(doc):
+        vector = {term: (1 + math.log(tf)) * idf[term] for term, tf in documents[doc].items()}
+        norm = math.hypot(*vector.values())
+        return {term: weight / norm for term, weight in vector.items()}
+
+    own, mine, out = unit(docs[rank]), documents[docs[rank]], {}
     for n in (3, 5, 10):
-        others = [k for k in range(n) if k != rank]
-        total = sum(scores[k] for k in others)
-        vectors = [(scores[k] / total, unit(docs[k])) for k in others]
-        out[f"cosine_{n}"] = sum(w * v.get(t, 0) * x for t, x in unit(docs[rank]).items() for w, v in vectors)
+        others = [(share, unit(docs[k])) for k, share in enumerate(feedback_shares(scores, n)) if k != rank]
+        total = sum(share for share, _ in others)
+        likeness = sum(share * other.get(term, 0) * weight for share, other in others for term, weight in own.items())
+        out[f"feedback.cosine_{n}"] = likeness / total if total > 1e-9 else 0.0
     for n in (5, 10):
-        share: Counter = Counter()
-        for k in range(n):
-            for t, count in Counter(texts[docs[k]]).items():
-                share[t] += scores[k] / sum(scores[:n]) * count / len(texts[docs[k]])
-        best = sorted(share, key=lambda t: -share[t] * index.idf(index.df(t)))[:30]
-        total = sum(share[t] for t in best)
-        norm = 1.2 * (0.25 + 0.75 * len(texts[docs[rank]]) / mean)
-        out[f"bm25_{n}"] = sum(
-            share[t] / total * index.idf(index.df(t)) * 2.2 * mine[t] / (mine[t] + norm) for t in best
+        chances: dict = {}
+        for doc, share in zip(docs, feedback_shares(scores, n), strict=False):
+            for term, tf in documents[doc].items():
+                chances[term] = chances.get(term, 0.0) + share * tf / sum(documents[doc].values())
+        best = sorted(chances, key=lambda term: -chances[term] * idf[term])[:n_terms]
+        total = sum(chances[term] for term in best)
+        half = 1.2 * (0.25 + 0.75 * sum(mine.values()) / mean)
+        out[f"feedback.bm25_{n}"] = sum(
+            chances[term] / total * idf[term] * 2.2 * mine[term] / (mine[term] + half) for term in best if term in mine
         )
     return out
+
+
+def feedback_shares(scores, n):
+    """Shares of the n best candidates in feedback: by score, or equal where scores are not above 0."""
+    best = scores[:n]
+    return [1 / len(best)] * len(best) if best[-1] <= 0 else [score / sum(best) for score in best]
 
 
 def expansion_features(
     index: NaiveIndex, text: str, docs: list[int], scores: list[float], rank: int
 ) -> dict[str, float]:
     """Scores of the candidate at a rank by the query and by expanded ones."""
-    texts = [[term for some in doc for term in some] for doc in index.terms]
-    mean = sum(map(len, texts)) / index.n_docs
-
-    def weights(doc: int, openings: bool) -> dict[str, float]:
-        out = {}
-        for term, tf in Counter(texts[doc]).items():
-            place = min(some.index(term) for some in index.terms[doc] if term in some)
-            tf += math.exp(-min(place, 255) / 8) if openings else 0
-            out[term] = 2.2 * tf / (tf + 1.2 * (0.4 + 0.6 * len(texts[doc]) / mean)) * index.idf(index.df(term))
-        return out
-
     counts: Counter = Counter()
     for some in index.query(text):
         counts |= some
     query = {term: 9 * n / (8 + n) for term, n in counts.items() if index.df(term)}
     query = {term: weight / sum(query.values()) for term, weight in query.items()}
-    out = {"opening.bm25": sum(weight * weights(docs[rank], True).get(t, 0) for t, weight in query.items())}
+    firsts = [
+        {term: min(min(some.index(term) for some in texts if term in some), 255) for term in itertools.chain(*texts)}
+        for texts in index.terms
+    ]
+    return expansion_values(index.counts, firsts, index.idfs, index.mean_of_counts(), query, docs, scores, rank)
+
+
+def expansion_values(documents, firsts, idf, mean, query, docs, scores, rank, n_terms=50) -> dict[str, float]:
+    """BM25 of the candidate at a rank by the query, openings counted; then by it and `n_terms` of the best candidates.
+
+    `firsts` are the positions at which each document's terms occur first; the other arguments are as above.
+    """
+
+    def weights(doc, openings):
+        out, half = {}, 1.2 * (0.4 + 0.6 * sum(documents[doc].values()) / mean)
+        for term, tf in documents[doc].items():
+            full = tf + (math.exp(-firsts[doc][term] / 8) if openings else 0)
+            out[term] = idf[term] * 2.2 * full / (full + half)
+        return out
+
+    out = {"opening.bm25": sum(weight * weights(docs[rank], True).get(term, 0) for term, weight in query.items())}
     for name, openings in (("opening", True), ("bm25", False)):
         mine = weights(docs[rank], openings)
         for n in (3, 5, 10):
-            sums: Counter = Counter()
-            best = scores[:n]
-            for k, score in enumerate(best):
-                for term, weight in weights(docs[k], openings).items():
-                    sums[term] += (score if best[-1] > 0 else 1) * weight
-            added = dict(sums.most_common(50))
+            sums: dict = {}
+            for doc, share in zip(docs, feedback_shares(scores, n), strict=False):
+                for term, weight in weights(doc, openings).items():
+                    sums[term] = sums.get(term, 0.0) + share * weight
+            added = dict(sorted(sums.items(), key=lambda item: -item[1])[:n_terms])
             total = sum(added.values())
             out[f"expanded.{name}_{n}"] = sum(
-                0.5 * (query.get(t, 0) + added.get(t, 0) / total) * weight for t, weight in mine.items()
+                0.5 * (query.get(term, 0) + added.get(term, 0) / total) * weight for term, weight in mine.items()
             )
     return out
 
@@ -302,21 +337,30 @@ def neighbour_features(index: NaiveIndex, docs: list[int], scores: list[float], 
     """Scores of the candidates most like the one at a rank."""
     lowest, highest = min(scores), max(scores)
     scaled = [(score - lowest) / ((highest - lowest) or 1) for score in scores]
+    sorted_by_term = [{term: index.counts[doc][term] for term in sorted(index.counts[doc])} for doc in docs]
+    vectors = [key_vector(counts, index.idfs, 32) for counts in sorted_by_term]
+    return {f"neighbours.score_{n}": neighbour_score(vectors, scaled, rank, n) for n in (5, 20)}
 
-    def telling(doc: int) -> dict[str, float]:
-        counts = Counter(term for text in index.terms[doc] for term in text)
-        weights = {t: round((1 + math.log(counts[t])) * index.idf(index.df(t)), 6) for t in sorted(counts)}
-        kept = {t: weights[t] for t in sorted(weights, key=lambda t: -weights[t])[:32]}
-        return {t: weight / math.hypot(*kept.values()) for t, weight in kept.items()}
 
-    vectors = [telling(doc) for doc in docs]
-    similarity = {k: round(sum(x * v.get(t, 0) for t, x in vectors[rank].items()), 6) for k, v in enumerate(vectors)}
-    nearest = sorted((k for k in similarity if k != rank and similarity[k] > 0), key=lambda k: -similarity[k])
-    out = {}
-    for n in (5, 20):
-        total = sum(similarity[k] for k in nearest[:n])
-        out[f"score_{n}"] = sum(similarity[k] * scaled[k] for k in nearest[:n]) / total if total else math.nan
-    return out
+def key_vector(document, idf, size) -> dict:
+    """The terms of a document with the largest tf·idf, as a vector of length one."""
+    weights = {term: (1 + math.log(tf)) * idf[term] for term, tf in document.items()}
+    # rounded: the order of equal weights must not depend on their last digits
+    best = sorted((term for term in weights if weights[term] > 0), key=lambda term: -round(weights[term], 6))[:size]
+    norm = math.hypot(*(weights[term] for term in best))
+    return {term: weights[term] / norm for term in best}
+
+
+def neighbour_score(vectors, scores, place, n) -> float:
+    """The mean score of the n candidates with the largest cosine to the one at a place, weighted by it."""
+    like = {
+        k: sum(weight * vector.get(term, 0.0) for term, weight in vectors[place].items())
+        for k, vector in enumerate(vectors)
+        if k != place
+    }
+    nearest = sorted((k for k in like if like[k] > 0), key=lambda k: -round(like[k], 6))[:n]
+    total = sum(like[k] for k in nearest)
+    return sum(like[k] * scores[k] for k in nearest) / total if total else math.nan
 
 
 def fused(
@@ -388,17 +432,15 @@ def small_index(seed, n_docs=14, n_terms=30):
         {int(term): int(rng.integers(1, 6)) for term in rng.permutation(n_terms)[: rng.integers(2, 12)]}
         for _ in range(n_docs)
     ]
+    lengths = np.array([sum(one.values()) for one in documents], np.int32)
+    return documents, forward_index(documents), lengths, 0.1 + rng.random(n_terms)
+
+
+def forward_index(documents):
+    """Documents, the frequencies of their terms, as arrays: where each begins, its terms, and their frequencies."""
     starts = np.cumsum([0, *map(len, documents)])
     terms = np.array([term for one in documents for term in one], np.int32)
-    tfs = np.array([tf for one in documents for tf in one.values()], np.int32)
-    lengths = np.array([sum(one.values()) for one in documents], np.int32)
-    return documents, (starts, terms, tfs), lengths, 0.1 + rng.random(n_terms)
-
-
-def feedback_shares(scores, n):
-    """Shares of the best candidates in feedback: by score, or equal where scores are not above 0."""
-    best = scores[:n]
-    return [1 / n] * n if best[-1] <= 0 else [score / sum(best) for score in best]
+    return starts, terms, np.array([tf for one in documents for tf in one.values()], np.int32)
 
 
 def random_postings(rng, n_docs=40, n_terms=9, n_fields=3):
@@ -415,6 +457,60 @@ def random_postings(rng, n_docs=40, n_terms=9, n_fields=3):
         fields=keys[:, 2].astype(np.uint8),
         tfs=np.array([*found.values()], np.int32),
     )
+
+
+def scores_by_terms(entries, query, scoring) -> dict[int, float]:
+    """Scores of the documents that a query retrieves, as `kernels.retrieving` defines them.
+
+    `entries` are frequencies by term, document and field. `query` has terms with the fields that count, scales and
+    rates, and its total.
+    """
+    factors, steps, bases, logarithmic = scoring
+    *terms, total = query
+    scores: dict[int, float] = {}
+    for term, mask, scale, rate in zip(*terms, strict=True):
+        for doc in range(len(steps)):
+            x = sum(factors[f, doc] * entries.get((term, doc, f), 0) for f in range(len(factors)) if mask[f])
+            if x > 0:
+                part = math.log1p(rate * x * steps[doc]) if logarithmic else x / (x + steps[doc])
+                scores[doc] = scores.get(doc, 0.0) + scale * part
+    return {doc: score + bases[doc] * total for doc, score in scores.items()}
+
+
+def packed(places):
+    """Distances of positions, seven bits a byte."""
+    out, before = [], 0
+    for place in places:
+        gap, before = place - before, place
+        while gap >= 128:
+            out.append(gap & 127 | 128)
+            gap >>= 7
+        out.append(gap)
+    return out
+
+
+def unpacked(content, start, n):
+    """The n positions whose distances begin at a place."""
+    place, places = 0, []
+    for _ in range(n):
+        gap = shift = 0
+        while content[start] >= 128:
+            gap |= (int(content[start]) & 127) << shift
+            shift, start = shift + 7, start + 1
+        place += gap | int(content[start]) << shift
+        places.append(place)
+        start += 1
+    return places
+
+
+def terms_of_texts(words, ends, analyzers, piece_starts, pieces):
+    """The terms of each text, in order: each word is some pieces under the text's analyzer."""
+    texts, start = [], 0
+    for end, analyzer in zip(ends, analyzers, strict=True):
+        starts = piece_starts[analyzer]
+        texts.append([int(term) for word in words[start:end] for term in pieces[starts[word] : starts[word + 1]]])
+        start = end
+    return texts
 
 
 def snippet_window(words: list[str], wanted: set[str], n_words: int) -> tuple[int, int]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve.boosting.objectives.lambdas import LambdaErr, LambdaMap, LambdaMrr, LambdaNdcg
-from ranksieve.boosting.training_rows import ObjectiveView, ReadOnlyScores, TrainingLists, View
+from ranksieve.boosting.training_rows import TrainingLists
 from ranksieve.boosting.tree import Tree
+from ranksieve.boosting.views import ObjectiveView, ReadOnlyScores, View
 from ranksieve.evaluation.metric_table import highest_grade
 from ranksieve.evaluation.metrics import Metric, metric_of, parse_metric
 from ranksieve.params import Params
@@ -50,16 +51,3 @@ def random_tree(rng: np.random.Generator, n_features: int, n_leaves: int = 5) ->
     values = rng.standard_normal(n_leaves) * 0.1
     ones = np.ones(n_leaves)
     return Tree(splits, np.zeros(n_leaves - 1), np.zeros(n_leaves - 1, np.int64), values, ones.astype(np.int64), ones)
-
-
-def naive_scores(bins: np.ndarray, trees: list[Tree], start: float = 0.0) -> np.ndarray:
-    scores = np.full(len(bins), start)
-    for tree in trees:
-        for i, row in enumerate(bins):
-            node = 0
-            while node >= 0:
-                feature, split_bin, missing_left, left, right = tree.splits[node]
-                goes_left = missing_left == 1 if row[feature] == 255 else row[feature] <= split_bin
-                node = left if goes_left else right
-            scores[i] += tree.leaf_values[~node]
-    return scores

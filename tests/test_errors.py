@@ -46,6 +46,17 @@ def test_warnings_are_messages_too() -> None:
     assert caught[0].message.for_command_line() == "--depth 50 is deep"
 
 
+def test_warnings_name_the_line_that_called_the_package() -> None:
+    data = ranksieve.synth.cubic(4)
+    with pytest.warns(RanksieveWarning) as caught:
+        model = ranksieve.train(data, algo="lambdamart", margin=2.0, trees=2, leaves=2, min_docs=1)
+        ranksieve.prune(model, data, rate=0.5, reweight=False)
+        ranksieve.train(data, algo="xcleaver", trees=1, grow=1, rate=0.0, leaves=2, min_docs=1)
+    messages = " ".join(str(one.message) for one in caught)
+    assert "margin is not used" in messages and messages.count("trees are judged on the training lists") == 2
+    assert {one.filename for one in caught} == {__file__}
+
+
 def test_the_command_line_shows_flags_and_python_names(tmp_path: Path) -> None:
     from typer.testing import CliRunner
 

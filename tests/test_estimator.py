@@ -64,7 +64,7 @@ def test_other_names_of_parameters():
 
 def test_both_names_of_a_parameter_are_an_error():
     for use in (rs.Ranker, rs.Ranker().set_params):
-        with pytest.raises(ParameterError, match="trees is given twice, under two names"):
+        with pytest.raises(ParameterError, match="trees is given twice, as trees and as n_estimators; give one"):
             use(trees=3, n_estimators=4)
 
 
@@ -233,8 +233,12 @@ def test_cross_validation_with_a_qid_column(arrays):
 
 def test_bad_input_is_refused_with_words(arrays, fitted):
     X, y, qid = arrays
-    with pytest.raises(DataError, match="exactly one of qid"):
+    with pytest.raises(
+        DataError, match=r"exactly one of qid.*; in cross-validation keep a column 'qid' in X, or enable"
+    ):
         rs.Ranker(**SMALL).fit(X, y)
+    with pytest.raises(DataError, match=r"or a DataFrame with a 'qid' column$"):
+        rs.Ranker(**SMALL).fit(X, y, qid=qid, group=[len(y)])
     with pytest.raises(DataError, match="X has 3 features but the model was trained on 4"):
         fitted.predict(X[:, :3])
     with pytest.raises(ParameterError, match=r"^leaves is 1"):

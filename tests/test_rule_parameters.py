@@ -300,7 +300,8 @@ def test_a_rule_of_a_file_has_keys_and_flags(own_file, tmp_path):
         ("trees = 3\nextra = 'x'\nselection = 'OWN'\n", 2, "expected an integer"),
         ("trees = 3\nlerning-rate = 0.1\n", 2, "unknown parameter 'lerning_rate'; did you mean 'learning_rate'"),
         ("leaves = 3\ntrees = 0\n", 2, "expected an integer from 1"),
-        ("trees = 3\nleaves = 3\nn-estimators = 4\n", 3, "is given twice"),
+        ("trees = 3\nleaves = 3\nn-estimators = 4\n", 3, "is given twice, as trees and as n-estimators; give"),
+        ("\n[params]\ntrees = 3\n", 2, "is a table [params]; put the parameters at the top level of the file"),
     ],
 )
 def test_errors_in_a_file_of_parameters_name_the_line(own_file, tmp_path, text, line, message):
@@ -582,8 +583,9 @@ def test_bugs_of_a_check_are_not_hidden():
 
 def test_names_become_canonical_in_one_place():
     assert canonical({"n_jobs": -4, "min-docs": 2, "random_state": None}) == {"threads": 0, "min_docs": 2, "seed": 0}
-    for values in ({"trees": 1, "n_estimators": 1}, {"min-docs": 1, "min_docs": 1}):
-        with pytest.raises(ParameterError, match="is given twice, under two names"):
+    assert canonical({"thread_count": -1, "random_seed": None}) == {"threads": 0, "seed": 0}
+    for values in ({"trees": 1, "n_estimators": 1}, {"min-docs": 1, "min_docs": 1}, {"max_iter": 1, "iterations": 1}):
+        with pytest.raises(ParameterError, match=f"is given twice, as {' and as '.join(values)}; give one"):
             canonical(values)
 
 
@@ -622,11 +624,39 @@ def test_arguments_by_position_are_refused():
             rs.train(*given)
 
 
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        ("rank:ndcg", "did you mean 'ndcg'? known: auto, err"),
+        ("rank:pairwise", "did you mean 'ndcg'? known"),
+        ("reg:squarederror", "did you mean 'squared'? known"),
+        ("regression", "did you mean 'squared'? known"),
+        ("reg:tweedie", "of regression there is objective='squared' only; known: auto"),
+        ("binary", "there is no classification; to rank by labels of 0 and 1, use objective='ndcg'; known: auto"),
+        ("binary:logistic", "there is no classification"),
+    ],
+)
+def test_objectives_of_other_libraries_are_not_imported(objective, message, tmp_path, monkeypatch):
+    for module in ("rank", "reg", "binary"):
+        (tmp_path / f"{module}.py").write_text("raise SystemError('is imported')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for given in ({}, *([{"no_such_thing": 1}] if ":" in objective else [])):  # which a user's own rule may have
+        with pytest.raises(ParameterError) as error:
+            rs.train(small_dataset(), objective=objective, **given)
+        assert f"objective is {objective!r}; {message}" in str(error.value)
+
+
 @pytest.mark.parametrize("name", ["categorical", "valid"])
 def test_a_suggestion_is_another_name(name):
     with pytest.raises(ParameterError) as caught:
         Params(**{name: "x"})
     assert f"did you mean '{name}'" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("depth", "max_depth"), ("border_count", "max_bins")])
+def test_parameters_of_catboost_that_are_not_aliases(name, meant):
+    with pytest.raises(ParameterError, match=f"did you mean '{meant}'"):
+        Params(**{name: 6})
 
 
 @pytest.mark.parametrize("name", ["label", "qid", "ignore"])
@@ -638,15 +668,22 @@ def test_names_of_columns_belong_to_reading(name):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"loss_function": "YetiRank"}, "unknown parameter 'loss_function'; use objective"),
+        ({"num_class": 3}, "there is no classification; to rank by labels"),
+        ({"rsm": 0.5}, "features are sampled for each tree, not for each split; use feature_fraction"),
         ({"lambda_l1": 1.0}, "unknown parameter 'lambda_l1'; there is no L1 regularisation of leaf values, only l2"),
         ({"reg_alpha": 1.0}, "only l2"),
-        ({"boosting": "dart"}, "dart and rf do not exist, goss is selection='goss', and algo chooses the algorithm"),
-        ({"drop_rate": 0.1}, "there is no DART, no trees are dropped; use algo='lambdamart'"),
+        ({"boosting": "dart"}, "there is no dart and no rf; for goss use selection='goss'; algo chooses the algorithm"),
+        ({"drop_rate": 0.1}, "there is no DART: trees are never dropped; use algo='lambdamart'"),
         (
             {"algo": "dart"},
-            "algo is 'dart'; there is no DART, no trees are dropped; use algo='lambdamart'; expected one",
+            "algo is 'dart'; there is no DART: trees are never dropped; use algo='lambdamart'; expected one",
         ),
         ({"algo": "goss"}, "GOSS is algo='lambdamart' with selection='goss'; expected one of"),
+        ({"is_unbalance": True}, "there are no class weights in ranking; documents and queries may have weights"),
+        ({"scale_pos_weight": 9}, "unknown parameter 'scale_pos_weight'; there are no class weights in ranking"),
+        ({"categorical_feature": [1]}, "rs.read(file, categorical=['brand']); columns of a categorical type in"),
+        ({"no_such_thing": 1}, "unknown parameter 'no_such_thing'; ranksieve train --help lists all parameters"),
         ({"verbosity": -1}, "unknown parameter 'verbosity'; verbose decides whether progress is shown"),
         ({"verbose_eval": 10}, "verbose decides"),
         ({"silent": True}, "verbose decides"),
@@ -667,9 +704,7 @@ def test_names_of_other_libraries_without_an_equivalent(given, message):
 def test_callbacks_of_lightgbm_are_refused():
     peer = pytest.importorskip("lightgbm")
     for callback in (peer.early_stopping(3, verbose=False), peer.log_evaluation(1), peer.record_evaluation({})):
-        with pytest.raises(
-            ParameterError, match=r"callbacks has one of lightgbm.callback; .*use early_stopping, verbose"
-        ):
+        with pytest.raises(ParameterError, match=r"callbacks has a callback of lightgbm.callback, .*early_stopping"):
             rs.train(small_dataset(), callbacks=[callback])
 
 

@@ -1,69 +1,34 @@
 # The public names of the package, one list for users, type checkers and the lazy imports in `__init__.py`.
-from . import (
-    callbacks,
-    clicks,
-    cluster,
-    errors,
-    io,
-    metrics,
-    params,
-    plots,
-    pruning,
-    pyterrier,
-    retrieval,
-    sampling,
-    significance,
-    synth,
-)
-from .data.data_file import DataFile
-from .data.dataset import Dataset
-from .data.read import read
-from .estimator import Ranker
-from .evaluation.evaluate import evaluate
-from .evaluation.explanations import explain
-from .evaluation.importance import importance
-from .forest.forest import Forest
-from .models.load import load
-from .pruning.prune import prune
-from .rankers.combination import combine
-from .rankers.cross_validation import cv
-from .rankers.interpolation import interpolate
-from .rankers.train import train
-from .rankers.tune import tune
-from .retrieval.index import Index
-from .retrieval.pipeline import Pipeline
+from . import callbacks as callbacks
+from . import clicks as clicks
+from . import cluster as cluster
+from . import errors as errors
+from . import io as io
+from . import metrics as metrics
+from . import params as params
+from . import plots as plots
+from . import pruning as pruning
+from . import pyterrier as pyterrier
+from . import retrieval as retrieval
+from . import sampling as sampling
+from . import significance as significance
+from . import synth as synth
+from .data.data_file import DataFile as DataFile
+from .data.dataset import Dataset as Dataset
+from .data.read import read as read
+from .estimator import Ranker as Ranker
+from .evaluation.evaluate import evaluate as evaluate
+from .evaluation.explanations import explain as explain
+from .evaluation.importance import importance as importance
+from .forest.forest import Forest as Forest
+from .models.load import load as load
+from .pruning.prune import prune as prune
+from .rankers.combination import combine as combine
+from .rankers.cross_validation import cv as cv
+from .rankers.interpolation import interpolate as interpolate
+from .rankers.train import train as train
+from .rankers.tune import tune as tune
+from .retrieval.index import Index as Index
+from .retrieval.pipeline import Pipeline as Pipeline
 
 __version__: str
-__all__ = [
-    "DataFile",
-    "Dataset",
-    "Forest",
-    "Index",
-    "Pipeline",
-    "Ranker",
-    "callbacks",
-    "clicks",
-    "cluster",
-    "combine",
-    "cv",
-    "errors",
-    "evaluate",
-    "explain",
-    "importance",
-    "interpolate",
-    "io",
-    "load",
-    "metrics",
-    "params",
-    "plots",
-    "prune",
-    "pruning",
-    "pyterrier",
-    "read",
-    "retrieval",
-    "sampling",
-    "significance",
-    "synth",
-    "train",
-    "tune",
-]

@@ -1,5 +1,7 @@
-"""What training reports after each tree."""
+"""What training, pruning and tuning report to callbacks."""
 
 from ranksieve.boosting.callbacks import Record, SelectionCounter
+from ranksieve.pruning.records import PruningRecord
+from ranksieve.rankers.tune import TuningRecord
 
-__all__ = ["Record", "SelectionCounter"]
+__all__ = ["PruningRecord", "Record", "SelectionCounter", "TuningRecord"]

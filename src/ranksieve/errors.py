@@ -6,6 +6,7 @@ import difflib
 import importlib
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -48,6 +49,17 @@ class ParamName:
         return self.name if self.value is None else f"{self.name}={self.value!r}"
 
 
+class Remedy(ParamName):
+    """Advice in a message: in Python the `name`, on the command line the `value`."""
+
+    @property
+    def flag(self) -> str:
+        return str(self.value)
+
+    def __str__(self) -> str:
+        return self.name
+
+
 def param(name: str, value: Any = None) -> ParamName:
     """A parameter as part of an error, a warning or a note: each place where it is shown has its own spelling.
 
@@ -80,7 +92,7 @@ class _Message(Exception):
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of the parameters that the message is about."""
-        return tuple(part.name for part in self.parts if isinstance(part, ParamName))
+        return tuple(part.name for part in self.parts if isinstance(part, ParamName) and not isinstance(part, Remedy))
 
     def for_command_line(self) -> str:
         """The message with parameters spelled as flags."""
@@ -103,7 +115,7 @@ class RanksieveError(_Message, ValueError):
 
 
 class RanksieveWarning(_Message, UserWarning):
-    """What is done but may not be meant; the command line prints it as one line."""
+    """Something that was done but may not be intended; the command line prints it as one line."""
 
 
 class DataError(RanksieveError):
@@ -123,7 +135,7 @@ class MissingExtraError(RanksieveError, ImportError):
 
 
 class ClusterError(RanksieveError):
-    """A cluster that lost its scheduler, all its workers, or workers too small for their lists."""
+    """A cluster lost its scheduler or all its workers, or its workers have too little memory."""
 
 
 class DeviceError(RanksieveError):
@@ -139,7 +151,7 @@ class TiedScoresWarning(RanksieveWarning):
 
 
 class InterruptedTraining(KeyboardInterrupt):
-    """Ctrl-C in the middle of training; `model` is what the finished trees make."""
+    """Ctrl-C in the middle of training; `model` is the model of the finished trees."""
 
     def __init__(self, model: Any) -> None:
         super().__init__("training was interrupted")
@@ -147,7 +159,7 @@ class InterruptedTraining(KeyboardInterrupt):
 
 
 class InterruptedTuning(InterruptedTraining):
-    """Ctrl-C in the middle of `tune`; `found` is what it would have returned after the finished trials."""
+    """Ctrl-C in the middle of `tune`; `found` is the result of the finished trials."""
 
     def __init__(self, found: Any) -> None:
         super().__init__(found.model)
@@ -184,20 +196,26 @@ def check_key(key: str, known: Sequence[str]) -> None:
         raise ParameterError(f"unknown key {key!r}; {hint}")
 
 
-def check_arguments(function: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Refuse keyword arguments that a function does not have; Python names the nearest one from 3.13 on only."""
-    for name in given:
-        raise ParameterError(
-            f"{function} has no parameter {name!r}; {did_you_mean(name, known)}expected {', '.join(known)}"
-        )
-
-
 def check_choice(name: str, value: object, known: Iterable[str]) -> None:
     """Refuse a value of a parameter that is none of the known ones."""
     names = tuple(known)
     if value not in names:
         hint = did_you_mean(value, names)
         raise ParameterError(param(name), f" is {value!r}; {hint}expected one of {', '.join(names)}")
+
+
+def check_once(names: Iterable[object], remedy: str) -> None:
+    """Refuse what is given twice.
+
+    Examples
+    --------
+    >>> check_once(["ndcg@10", "map", "ndcg@10"], "name each metric once")
+    Traceback (most recent call last):
+    ranksieve.errors.ParameterError: ndcg@10 is given twice; name each metric once
+    """
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ParameterError(f"{twice[0]} is given twice; {remedy}")
 
 
 def check_whole(name: str, value: object, low: int = 1) -> None:
@@ -229,8 +247,9 @@ def import_extra(module: str, need: str, install: str) -> Any:
 
 
 def caller_level() -> int:
-    """As of `warnings.warn`, for the line that called this package."""
+    """The `stacklevel` of `warnings.warn` for the line that called this package."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ranksieve":
+    inside = ("ranksieve", "contextlib")  # which enters and leaves our context managers
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in inside:
         frame, level = frame.f_back, level + 1
     return level

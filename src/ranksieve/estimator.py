@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ranksieve.boosting.callbacks import Record
 from ranksieve.data.categories import Categorical
 from ranksieve.data.data_file import DataFile
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import ONE_OF_QID_AND_GROUP, Dataset
 from ranksieve.data.tables import Table, is_table, split_table
 from ranksieve.dtypes import Features, Vector
 from ranksieve.errors import DataError, ParameterError
@@ -29,6 +29,11 @@ from ranksieve.parameter_table import ParametersDoc, canonical, table, unknown_p
 from ranksieve.params import Params
 from ranksieve.rankers.train import train
 from ranksieve.text_formats import counted
+
+ROUTING = (
+    "; in cross-validation keep a column 'qid' in X, or enable metadata routing: "
+    "set_config(enable_metadata_routing=True), set_fit_request(qid=True) and set_score_request(qid=True)"
+)
 
 
 def _signature(*first: inspect.Parameter) -> inspect.Signature:
@@ -65,11 +70,10 @@ class _Init:
 class Ranker(BaseEstimator):
     """Gradient-boosted trees that rank the documents of a query.
 
-    The parameters are those of `ranksieve.train`, by the same names and with the same defaults. scikit-learn's,
-    LightGBM's and XGBoost's names (`n_estimators`, `num_leaves`, `min_child_samples`, `reg_lambda`, `random_state`, …)
-    stand for them. `X` is a numpy array, a scipy sparse matrix, or a pandas, polars or Arrow table. Rows of one query
-    share a `qid`, or are adjacent and `group` gives the size of each query. A column `qid` of a table is used where
-    neither is given.
+    The parameters are those of `ranksieve.train`, with the same names and defaults. Names of scikit-learn, LightGBM and
+    XGBoost (`n_estimators`, `num_leaves`, `min_child_samples`, `reg_lambda`, `random_state`, …) are aliases of them.
+    `X` is a numpy array, a scipy sparse matrix, or a pandas, polars or Arrow table. Rows of one query share a `qid`, or
+    are adjacent and `group` gives the size of each query. A column `qid` of a table is used if neither is given.
 
     Attributes
     ----------
@@ -192,7 +196,12 @@ class Ranker(BaseEstimator):
             The fitted estimator itself.
         """
         features = DataFile(X, categorical=categorical)
-        data = Dataset.from_arrays(features, y, qid, group=group, weights=sample_weight, positions=positions)
+        try:
+            data = Dataset.from_arrays(features, y, qid, group=group, weights=sample_weight, positions=positions)
+        except DataError as error:
+            if qid is None and group is None and error.parts == (ONE_OF_QID_AND_GROUP,):
+                raise error.with_suffix(ROUTING) from None
+            raise
         names = data.feature_names if is_table(X) else None
         valid = _validation_sets(eval_set, eval_qid, eval_group, eval_sample_weight, data.categories)
         params = {name: value for name, value in self.get_params(deep=False).items() if name in self.__dict__}
@@ -217,7 +226,7 @@ class Ranker(BaseEstimator):
 
     def _table(self, X: Features) -> Table:
         """The features as in training."""
-        known = Categorical(known=self.model_.info.get("categories", {}))
+        known = Categorical(known=self.model_.categories)
         return split_table(X, tuple(getattr(self, "feature_names_in_", ())) or None, known)
 
     def score(
@@ -246,7 +255,7 @@ class Ranker(BaseEstimator):
     def feature_importances_(self) -> np.ndarray:
         check_is_fitted(self, "model_")
         if not isinstance(self.model_, Forest):
-            raise AttributeError(f"algo={self.algo!r} makes no forest, so there is no split gain to share")
+            raise AttributeError(f"algo={self.algo!r} trains no forest, so it has no feature_importances_")
         return importance(self.model_)
 
     @property

@@ -21,7 +21,7 @@ if sys.platform != "win32":
 UNFINISHED = ".ranksieve-tmp"  # ending of what is being written
 OLD = ".old"  # added to the name of a folder that is being replaced, where folders cannot be exchanged in one step
 LONGEST_NAME = 100  # characters of the target's name that the temporary name repeats
-AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # constants of Linux's renameat2
 
 
 @contextlib.contextmanager

@@ -1,11 +1,10 @@
-"""Models of other libraries; files of data sets, TREC runs and judgements, queries, model cards, Vespa's profiles.
+"""Import and export: models of other libraries, data, TREC runs and judgements, queries, model cards, rank profiles.
 
 MLflow loads models with it: `mlflow.pyfunc.save_model(path, loader_module="ranksieve.io", data_path="model.txt")`.
 """
 
 from ranksieve.data.letor import write_letor
 from ranksieve.data.parquet import write_parquet
-from ranksieve.data.read import read
 from ranksieve.evaluation.model_card import model_card
 from ranksieve.forest.formats.from_model import from_model
 from ranksieve.forest.formats.vespa import rank_profile
@@ -20,7 +19,6 @@ __all__ = [
     "from_model",
     "model_card",
     "rank_profile",
-    "read",
     "read_feature_log",
     "read_judgements",
     "read_queries",

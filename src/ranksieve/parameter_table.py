@@ -1,7 +1,7 @@
 """The table of training parameters, and the algorithms that use them.
 
-The table joins the parameters in `Core` and `RunParameters` with the fields of all registered rules and rankers (see
-`rules`). An `Algorithm` lists which of them it uses.
+The table joins the parameters in `CoreParameters` and `RunParameters` with the fields of all registered rules and
+rankers (see `rules`). An `Algorithm` lists which of them it uses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from ranksieve.dtypes import MAX_BINS
 from ranksieve.errors import ParameterError, ParamName, did_you_mean, param
-from ranksieve.other_names import ADVICE, ALIASES, NEAREST
+from ranksieve.other_names import ADVICE, ALIASES, ALL_PARAMETERS, NEAREST
 from ranksieve.rules import (
     AUTO,
     OBJECTIVE,
@@ -57,9 +57,9 @@ MOST_NAMED = 3  # rules that the help of a parameter names
 
 RESOURCES = ("threads", "memory", "bin_folder", "keep_bins")  # models do not depend on them
 COMMON = ("algo", "metric", "gains", "threads", "seed")
-GROWING = ("trees", "leaves", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth", "collapse",
-           "feature_fraction", "max_bins", "max_cat_bins", "max_cat_threshold", "max_cat_to_onehot", "cat_smooth",
-           "cat_l2", "min_docs_per_group")  # fmt: skip
+GROWING = ("trees", "leaves", "early_stopping", "valid_fraction", "gain", "min_docs", "min_hessian", "l2", "max_depth",
+           "collapse", "feature_fraction", "max_bins", "max_cat_bins", "max_cat_threshold", "max_cat_to_onehot",
+           "cat_smooth", "cat_l2", "min_docs_per_group")  # fmt: skip
 BOOSTING = (*GROWING, "step", "selection", "objective", "features", "monotone", "row_fraction", "device",
             "position_rate", "position_l2", "position_biases", "bag", "bag_fraction", "size",
             *RESOURCES[1:])  # fmt: skip
@@ -98,7 +98,7 @@ FORESTS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Core:
+class CoreParameters:
     """The parameters of trees and of metrics."""
 
     trees: int = integer(1000, "Largest number of trees (mcrank: rounds)", 1, group=TREES)
@@ -108,6 +108,13 @@ class Core:
     )
     early_stopping: int = integer(
         100, "Stop after this many trees or epochs without improvement (0: never)", group=VALIDATION
+    )
+    valid_fraction: float = share(
+        0.2,
+        "Share of the queries that is held out for early stopping if there is no validation data (0: none); none is if "
+        "only the number of trees or epochs is given",
+        zero=True,
+        group=VALIDATION,
     )
     gain: str = choice(
         "newton", "Split gain: newton uses second derivatives, as LightGBM; variance is the papers' squared error of λ",
@@ -119,7 +126,8 @@ class Core:
     max_depth: int = integer(0, "Largest depth of a tree (0: no limit)", group=TREES)
     collapse: float = number(
         0.0,
-        "Merge the deepest leaves of a tree until it is at most this share deeper than a balanced one (0: never)",
+        "Merge the deepest leaves of a tree until its depth is at most (1 + this) times that of a balanced tree, "
+        "log2(leaves) (0: never)",
         group=TREES,
     )
     feature_fraction: float = share(1.0, "Share of the features each tree may use", group=SAMPLING)
@@ -147,8 +155,8 @@ class Core:
         "finite numbers as in '0,-0.7,-1.1'", are_numbers, convert=numbers_text, group=FEATURES,
     )  # fmt: skip
     monotone: str = parameter(
-        "none", "Features in which scores never decrease (+1) or never increase (-1)",
-        "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature, not a mixture", are_signs,
+        "none", "Monotone constraints: as the feature rises, scores never fall (+1) or never rise (-1)",
+        "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature as in '1,0,-1'; not both", are_signs,
         convert=signs_text, group=FEATURES,
     )  # fmt: skip
     gains: str = parameter(
@@ -159,7 +167,7 @@ class Core:
     )  # fmt: skip
     max_bins: int = integer(MAX_BINS, "Largest number of bins per feature", 2, MAX_BINS, group=TREES)
     max_cat_bins: int = integer(
-        MAX_BINS, "Largest number of categories per feature: the most frequent; others are treated as missing", 2,
+        MAX_BINS, "Largest number of categories per feature; rarer ones are treated as missing", 2,
         MAX_BINS, group=CATEGORIES,
     )  # fmt: skip
     max_cat_threshold: int = integer(32, "Largest number of categories in the set of a split", 1, group=CATEGORIES)
@@ -168,7 +176,8 @@ class Core:
     )
     cat_smooth: float = number(
         10.0,
-        "Smoothing of the values that categories are sorted by; categories with fewer documents in a leaf are not used",
+        "Smoothing of the values that categories are sorted by; categories with fewer documents than this in a leaf "
+        "are not used",
         group=CATEGORIES,
     )
     cat_l2: float = number(
@@ -194,7 +203,7 @@ class RunParameters:
         "with device cuda, memory of the GPU (auto: what is free)",
         "a size such as 4G or 800M, or auto", is_size, convert=size_text, group=LARGE,
     )  # fmt: skip
-    bin_folder: str = parameter(AUTO, "Folder for bin files (auto: beside the data)", "a folder, or auto", bool,
+    bin_folder: str = parameter(AUTO, "Folder for bin files (auto: next to the data)", "a folder, or auto", bool,
                                 convert=os.fspath, group=LARGE)  # fmt: skip
     keep_bins: bool = switch(True, "Keep bin files for later runs on the same data", group=LARGE)
     threads: int = integer(0, "Number of threads (0: all cores); the model is the same for any number", group=LARGE)
@@ -207,12 +216,12 @@ def algorithms() -> dict[str, Algorithm]:
 
 
 def without_rules() -> dict[str, Parameter]:
-    """The parameters that belong to no rule: `algo`, those in `Core`, of the rankers and in `RunParameters`."""
+    """The parameters of no rule: `algo`, those in `CoreParameters`, of the rankers and in `RunParameters`."""
     names = (*FORESTS, *RANKERS)
     algo = Parameter("algo", str, "selgb", RANKERS.help, f"one of {', '.join(names)}", names.__contains__, names=names,
                      group=TREES)  # fmt: skip
     own = {name: grouped(one, RANKERS) for _, ranker in RANKERS.items() for name, one in parameters_of(ranker).items()}
-    return {"algo": algo, **parameters_of(Core), **own, **parameters_of(RunParameters)}
+    return {"algo": algo, **parameters_of(CoreParameters), **own, **parameters_of(RunParameters)}
 
 
 def grouped(one: Parameter, registry: Registry) -> Parameter:
@@ -242,7 +251,7 @@ def help_of(one: Parameter) -> str:
     Examples
     --------
     >>> help_of(table()["margin"])
-    'Select negatives up to this far below the lowest-scored positive (selection adaptive, progress)'
+    'Select negatives that score at most this much below the lowest-scored positive (selection adaptive, progress)'
     """
     using, help = users(one.name), one.help or "A parameter of the rule"
     if len(using) != 1:
@@ -327,17 +336,20 @@ def canonical(values: Mapping[str, Any]) -> dict[str, Any]:
     >>> canonical({"n_estimators": 7, "min-docs": 3, "global": True, "n_jobs": -2})
     {'trees': 7, 'min_docs': 3, 'global_': True, 'threads': 0}
     """
-    found = {}
+    found: dict[str, Any] = {}
+    spelled: dict[str, str] = {}
     for given, value in values.items():
         alias = given.replace("-", "_")
         name = f"{alias}_" if keyword.iskeyword(alias) else ALIASES.get(alias, alias)
         if name in found:
-            raise ParameterError(param(name), " is given twice, under two names; give it once")
+            raise ParameterError(param(name), f" is given twice, as {spelled[name]} and as {given}; give one of them")
         if name == "threads" and (value is None or (isinstance(value, int | np.integer) and value < 0)):
             value = 0  # all cores
         if name == "max_depth" and value == -1:
             value = 0  # no limit, as in LightGBM
-        found[name] = 0 if alias == "random_state" and value is None else value
+        if name == "seed" and alias != name and value is None:
+            value = 0  # scikit-learn's random_state, CatBoost's random_seed
+        found[name], spelled[name] = value, given
     return found
 
 
@@ -363,7 +375,7 @@ def unknown_parameter(name: str, known: Iterable[str]) -> list[str | ParamName]:
         return ["unknown parameter ", _Quoted(name), "; ", *ADVICE[name]]
     names = [*known, *ALIASES]
     others = [one for one in (*names, "valid", "categorical") if one != name]
-    hint = did_you_mean(NEAREST.get(name, name), others).strip() or f"known: {', '.join(names)}"
+    hint = did_you_mean(NEAREST.get(name, name), others).strip() or ALL_PARAMETERS
     return ["unknown parameter ", _Quoted(name), f"; {hint}"]
 
 

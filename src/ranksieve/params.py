@@ -1,4 +1,4 @@
-"""`Params`, the checked parameters of a run; your own rules: fields for their parameters, and names for them."""
+"""`Params`, the checked parameters of a run; functions to define and register your own rules."""
 
 from __future__ import annotations
 
@@ -237,6 +237,17 @@ class Params:
     def trees_to_wait(self) -> int:
         """Trees without improvement after which training stops (0: never), over all forests of a bag."""
         return int(self.early_stopping * self.bag)
+
+    @property
+    def held_out(self) -> float:
+        """Share of the queries that is held out for early stopping if there is no validation data.
+
+        None is if the number of trees or epochs is given, unless `early_stopping` or `valid_fraction` is given, too.
+        """
+        rounds = {"trees", "epochs"} & set(self.used)
+        is_wanted = rounds.isdisjoint(self._given) or not {"early_stopping", "valid_fraction"}.isdisjoint(self._given)
+        stops = bool(rounds) and "early_stopping" in self.used and self.early_stopping > 0
+        return float(self.valid_fraction) if is_wanted and stops else 0.0
 
     @property
     def bin_limits(self) -> dict[str, Any]:

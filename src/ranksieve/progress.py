@@ -18,7 +18,6 @@ from rich.table import Column
 from rich.text import Text
 
 from ranksieve.errors import ParamName, joined_parts
-from ranksieve.kernels.numba_cache import is_compiled
 from ranksieve.rules import RANKERS, traits_of
 from ranksieve.text_formats import counted, duration, plural
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from ranksieve.pruning.records import PruningRecord
 
 SECONDS_BETWEEN_LINES = 10.0
-SECONDS_BETWEEN_UPDATES = 0.25  # of a line in a notebook
+SECONDS_BETWEEN_UPDATES = 0.25  # least time between two updates of a line in a notebook
 SECONDS_BEFORE_ESTIMATE = 2.0
 RECENT = 50  # steps from which the time left is estimated
 BAR_WIDTH = 16
@@ -42,6 +41,8 @@ PHASES = {
 
 def waiting(doing: str = "reading the data", *, kernels: str = "growing") -> str:
     """What happens before the first step; `kernels` names the file whose kernels a first use compiles."""
+    from ranksieve.kernels.numba_cache import is_compiled
+
     compiles = bool(kernels) and not is_compiled(kernels)
     return f"{doing}; compiling kernels (first use only)…" if compiles else f"{doing}…"
 
@@ -51,7 +52,7 @@ class ProgressDisplay:
 
     On a terminal and in a notebook with ipywidgets one bar is updated, in other notebooks one line. Elsewhere a line
     is printed whenever the title changes, a tenth of the work is done, or ten seconds have passed. Parameters in notes
-    are spelled as in Python, or as on the command line with `flags`.
+    are spelled as in Python, or as on the command line with `flags`; without `notes`, none are shown.
     """
 
     def __init__(
@@ -63,9 +64,10 @@ class ProgressDisplay:
         quiet: bool = False,
         console: Console | None = None,
         flags: bool = False,
+        notes: bool = True,
     ) -> None:
         self._title = title
-        self._flags = flags
+        self._flags, self._notes = flags, notes
         self._before = waiting(doing, kernels=kernels)  # the first step
         self._quiet = quiet
         self._console = console or Console(stderr=True, highlight=False)
@@ -199,7 +201,8 @@ class TrainingProgress(ProgressDisplay):
 
     def note(self, *parts: str | ParamName) -> None:
         """A line that stays, also without progress: text, and parameters by name."""
-        self._console.print(joined_parts(parts, flags=self._flags), markup=False, soft_wrap=True)
+        if self._notes:
+            self._console.print(joined_parts(parts, flags=self._flags), markup=False, soft_wrap=True)
 
     def __call__(self, record: Record) -> None:
         self.update(

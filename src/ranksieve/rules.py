@@ -13,32 +13,28 @@ import inspect
 import keyword
 import pkgutil
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import ParameterError, did_you_mean, param
+from ranksieve.errors import ParameterError, ParamName, did_you_mean, param
 from ranksieve.field_types import fitted, words
 from ranksieve.other_names import ALIASES, NEAREST, VALUE_ADVICE
 from ranksieve.user_functions import import_function
 
 AUTO = "auto"
 OBJECTIVE, PRUNING_GROUP = "Objective", "Pruning"  # groups of parameters, see `Parameter.group`
-# Where the rules and rankers are: modules, and packages all of whose modules are loaded.
+# Where the rules and rankers are: modules, and packages all of whose modules are loaded. Help texts need them, so they
+# import kernels and libraries only where a rule is called.
 RULES = (
     "ranksieve.boosting.selections",
     "ranksieve.boosting.objectives",
     "ranksieve.boosting.steps",
     "ranksieve.pruning.strategies",
-    "ranksieve.pruning.xcleaver",
-    "ranksieve.rankers.feature",
-    "ranksieve.rankers.lambdarank",
-    "ranksieve.rankers.lightgbm",
-    "ranksieve.rankers.mcrank",
-    "ranksieve.rankers.ranksvm",
+    "ranksieve.rankers.algorithms",
 )
 
 
@@ -87,13 +83,15 @@ class Parameter:
 
     def _error(self, value: Any) -> ParameterError:
         advice = VALUE_ADVICE.get((self.name, value.lower())) if isinstance(value, str) else None
-        hint = (did_you_mean(value, self.names),) if advice is None else (*advice, "; ")
-        return ParameterError(param(self.name), f" is {value!r}; ", *hint, f"expected {self.expected}")
+        expected = f"expected {self.expected}"
+        if advice is not None:
+            return ParameterError(param(self.name), f" is {value!r}; ", *advice, "; ", expected)
+        return ParameterError(param(self.name), f" is {value!r}; {did_you_mean(value, self.names)}{expected}")
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What training has to know of a rule besides its parameters: the class attribute `traits` of a rule.
+    """What training has to know about a rule besides its parameters: the class attribute `traits` of a rule.
 
     A function, or a class without that attribute, has the defaults.
 
@@ -116,7 +114,11 @@ class Traits:
     needs_all_queries: bool = False  # it compares documents of all queries, so workers cannot run it
     # of steps
     one_machine_only: bool = False
+    varies: bool = False  # it differs from tree to tree, so models store it
     # of rankers
+    uses_categories: bool = False
+    learns_biases: bool = False  # of positions
+    library: str = ""  # the optional dependency that it needs; its module and extra have the name in lower case
     has_base: bool = False  # it grows the trees of the algorithm `base` in rounds, and prunes them after each
 
 
@@ -264,7 +266,7 @@ def switch(default: bool, help: str, *, group: str = "") -> Any:
 # Functions that take parameters as keyword arguments beside their own arguments; pruning: of strategies.
 TRAINING = ("ranksieve.rankers.train:train", "ranksieve.cluster.training:train")
 PRUNING = ("ranksieve.pruning.prune:prune", "ranksieve.pruning.prune:PruningOptions",
-           "ranksieve.pruning.reweighting:WeightSearch")  # fmt: skip
+           "ranksieve.pruning.weight_search:WeightSearch")  # fmt: skip
 # Names of the estimator: those that scikit-learn gives to every one, and an argument of `fit`.
 ESTIMATOR = ("fit", "predict", "score", "get_params", "set_params", "get_metadata_routing", "set_fit_request",
              "set_predict_request", "set_score_request", "positions")  # fmt: skip
@@ -375,7 +377,7 @@ class Registry(Mapping[str, Any]):
         """A rule that is passed, or the name of one; its fields are checked."""
         if isinstance(rule, str):
             if not rule or (self.default != AUTO and rule not in self and ":" not in rule):
-                raise ParameterError(param(self.kind), f" is {rule!r}; {self._known(rule)}")
+                raise ParameterError(param(self.kind), f" is {rule!r}; ", *self._known(rule))
             return rule
         if not callable(rule) or not (self.signature or dataclasses.is_dataclass(rule)):
             raise ParameterError(param(self.kind), f" is {rule!r}; expected a name or {self._expected_rule}")
@@ -423,17 +425,20 @@ class Registry(Mapping[str, Any]):
         """The rule of a name: a registered one, or the user's own as `file.py:function`."""
         if name in self:
             return self[name]
-        if ":" in name and self.signature:
+        is_others = name.lower() in NEAREST or (self.kind, name.lower()) in VALUE_ADVICE  # XGBoost has 'rank:ndcg'
+        if ":" in name and self.signature and not is_others:
             rule = import_function(name, parameter=self.kind, signature=self.signature)
             self._check_rule(rule, f"the {self.kind} {name!r}")
             return rule
-        raise ParameterError(param(self.kind), f" is {name!r}; {self._known(name)}")
+        raise ParameterError(param(self.kind), f" is {name!r}; ", *self._known(name))
 
-    def _known(self, name: str) -> str:
+    def _known(self, name: str) -> Sequence[str | ParamName]:
         """Advice on a name that is not known."""
         known = ", ".join([AUTO, *self] if self.default == AUTO else self)
         near = NEAREST.get(name.lower(), name)
-        return f"{did_you_mean(near, self)}known: {known}{', and file.py:function' if self.signature else ''}"
+        advice = VALUE_ADVICE.get((self.kind, name.lower()))
+        hint = (did_you_mean(near, self),) if advice is None else (*advice, "; ")
+        return (*hint, f"known: {known}{', and file.py:function' if self.signature else ''}")
 
     def build(self, rule: Any, values: Mapping[str, Any]) -> Any:
         """The rule with those of the values that are its parameters; functions and finished rules stay as they are."""

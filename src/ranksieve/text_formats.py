@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 AUTO = "auto"
 FREE = "none"  # no monotone constraints
-SIGNS = {"+1": 1, "1": 1, "-1": -1, "0": 0, "+0": 0, "-0": 0}  # of --monotone
-
-
+SIGNS = {"+1": 1, "1": 1, "-1": -1, "0": 0, "+0": 0, "-0": 0}  # signs of --monotone
+COMMA = re.compile(r",(?![^\[\]]*\])")  # not one in brackets, as in the glob "price[,] net"
 IRREGULAR = {"query": "queries", "leaf": "leaves", "category": "categories"}
 
 
@@ -28,28 +28,30 @@ def some_of(names: Sequence[str], most: int = 8) -> str:
 def split_commas(text: str) -> list[str]:
     """The parts of a text between its commas, without spaces around them and without empty ones.
 
+    A comma in brackets does not separate.
+
     Examples
     --------
-    >>> split_commas("brand, genre,")
-    ['brand', 'genre']
+    >>> split_commas("brand, genre,price[,] net")
+    ['brand', 'genre', 'price[,] net']
     """
-    return [part.strip() for part in text.split(",") if part.strip()]
+    return [part.strip() for part in COMMA.split(text) if part.strip()]
 
 
 def without_comma(name: str) -> str:
-    """A name as a part of a text that has commas between names: `?`, which as a glob matches a comma, stands for it.
+    """A name as a part of a text that has commas between names: `[,]`, which as a glob matches a comma.
 
     Examples
     --------
     >>> without_comma("price, net"), without_comma("bm25_*")
-    ('price? net', 'bm25_*')
+    ('price[,] net', 'bm25_*')
     """
-    return name.replace(",", "?")
+    return name.replace(",", "[,]")
 
 
 def comma_hint(names: Iterable[str]) -> str:
     """How to spell a name that has a comma, if there is one; the end of a message."""
-    return "; write ? for the comma in a name" if any("," in name for name in names) else ""
+    return "; write [,] for the comma in a name" if any("," in name for name in names) else ""
 
 
 def counted(**numbers: int) -> str:
@@ -142,7 +144,7 @@ def are_signs(value: Any) -> bool:
 def read_signs(text: str) -> tuple[tuple[str, int], ...]:
     """Features and their signs as a text spells them, with empty names where it has signs alone; empty for neither."""
     named = ":" in text
-    spelled = [tuple(map(str.strip, part.rpartition(":"))) for part in text.split(",")]
+    spelled = [tuple(map(str.strip, part.rpartition(":"))) for part in COMMA.split(text)]
     good = all(bool(feature) == bool(colon) == named and sign in SIGNS for feature, colon, sign in spelled)
     return tuple((feature, SIGNS[sign]) for feature, _, sign in spelled) if good else ()
 
@@ -154,7 +156,7 @@ def is_monotone(info: Mapping[str, Any]) -> bool:
     return isinstance(text, str) and any(sign for _, sign in read_signs(text))
 
 
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # of bytes
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # units of bytes
 
 
 def is_size(value: Any) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ranksieve.errors import ParameterError, ParamName, RanksieveError, did_you_mean
+from ranksieve.other_names import ALL_PARAMETERS
 from ranksieve.rules import parameters_of
 
 if sys.version_info >= (3, 11):
@@ -18,6 +19,7 @@ else:
 
 Place = tuple[str | int, ...]  # `("runs", 0)` is the first `[[runs]]`, `("runs", 0, "algo")` its key
 T = TypeVar("T")
+MOST_NAMES = 40  # that an error lists; there are more parameters of training
 
 HEADER = re.compile(r"\s*(\[\[?)\s*(.+?)\s*\]\]?\s*(#.*)?$")
 KEY = re.compile(r"""\s*([\w-]+|"[^"]*"|'[^']*')(\s*\.\s*[\w-]+)*\s*=""")
@@ -89,7 +91,8 @@ class TomlFile:
         for key in values:
             if key.replace("-", "_") not in known:
                 names = [name.replace("_", "-") for name in known]
-                hint = did_you_mean(key, names).strip() or f"known: {', '.join(names)}"
+                listed = f"known: {', '.join(names)}" if len(names) <= MOST_NAMES else ALL_PARAMETERS
+                hint = did_you_mean(key, names).strip() or listed
                 raise self.error((*place, key), f"unknown key {key!r}; {hint}")
 
     def position(self, place: Place) -> str:

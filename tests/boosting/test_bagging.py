@@ -1,5 +1,7 @@
 """A bag is the mean of forests on samples of the queries: same trees as training each alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,22 @@ def test_a_forest_is_pruned_to_a_size():
     assert small.info["params"]["bag"] == 3
     assert "pruning" in small.info
     assert "history" in small.info
+
+
+@pytest.mark.filterwarnings("ignore:.*the first 5 trees are returned")
+@pytest.mark.parametrize("phase", [None, "reweight"])
+def test_training_that_is_interrupted_while_it_prunes_has_all_trees(monkeypatch, phase):
+    def interrupted(*given, **named):
+        if phase is None:
+            raise KeyboardInterrupt
+        pruned = rs.prune(*given, **named)
+        return replace(pruned, info={**pruned.info, "pruning": {"interrupted": phase}})
+
+    monkeypatch.setattr("ranksieve.rankers.train.prune", interrupted)
+    whole = rs.train(LISTS, valid=VALID, bag=3, **OPTIONS)
+    with pytest.raises(rs.errors.InterruptedTraining) as stopped:
+        rs.train(LISTS, valid=VALID, bag=3, size=5, **OPTIONS)
+    assert stopped.value.model.leaf_values.tolist() == whole.leaf_values.tolist()
 
 
 def test_what_a_bag_cannot_do_is_refused():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ranksieve as rs
-from naive_trees import gradients, naive_set, walk
+from naive_trees import gradients, leaves_of_rows, naive_set
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.data.bin_store import BinStore
@@ -92,15 +92,15 @@ def test_no_other_set_of_categories_gains_more(seed, n_categories):
     np.testing.assert_allclose(tree.gains[0], best - grad.sum() ** 2 / hess.sum(), rtol=1e-5, atol=1e-7)
 
 
-def test_leaves_hold_the_rows_that_walk_into_them(data):
+def test_leaves_hold_the_rows_that_reach_them(data):
     binned = bin_data(data)
     grad, hess = gradients(len(binned.bins))
     trees = [grown(binned, Params(leaves=9, **SMALL), grad, hess, threads) for threads in (1, 2)]
     tree, leaves = trees[0]
     assert (tree.splits[:, 1] < 0).any() and (tree.splits[:, 1] >= 0).any()
-    walked = walk(tree, binned.bins)
+    reached = leaves_of_rows(tree, binned.bins)
     for leaf, (start, stop) in enumerate(leaves.bounds):
-        assert (walked[leaves.rows[start:stop]] == leaf).all()
+        assert (reached[leaves.rows[start:stop]] == leaf).all()
     np.testing.assert_array_equal(tree.splits, trees[1][0].splits)
     np.testing.assert_array_equal(tree.sets, trees[1][0].sets)
 

@@ -13,7 +13,7 @@ from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.data.binned import bin_data
 from ranksieve.data.features import monotone_signs
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, RanksieveError
 from ranksieve.text_formats import SIGNS
 from rule_samples import lambda_gradients
 from samples import small_dataset
@@ -144,7 +144,7 @@ def test_labels_beyond_the_table_are_refused(data):
         ({"features": [7]}, "feature 8 does not exist; there are 7"),
         ({"features": "!f*"}, "selects no feature"),
         ({"monotone": "f1:+1", "algo": "ranksvm"}, "monotone is not used by algo='ranksvm'"),
-        ({"monotone": "1,f2:-1"}, "not a mixture"),
+        ({"monotone": "1,f2:-1"}, "not both"),
         ({"monotone": "f1:+1,:-1"}, "^monotone is 'f1:.1,:-1'"),
         ({"monotone": "f1:+1", "step": "optimal", "step_range": (-1, 2)}, "^step_range begins at -1"),
         (
@@ -183,3 +183,20 @@ def test_one_vocabulary():
     params = rs.params.Params(gains=[0, 1, 2.5], monotone={"a": 1, "b": -1}, features=["bm25_*", 0])
     assert (params.gains, params.monotone, params.features) == ("0,1,2.5", "a:+1,b:-1", "bm25_*,1")
     assert rs.params.Params(**params.as_dict()) == params
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"features": "pagerank"}, "no feature is named 'pagerank'"),
+        ({"monotone": [1, 0]}, "2 signs for 1 feature"),
+        ({"device": "cuda"}, "device='cuda' cannot be used: no GPU"),
+    ],
+)
+def test_names_and_devices_are_checked_before_the_data_is_read(params, message, tmp_path, monkeypatch):
+    monkeypatch.setattr("ranksieve.cuda.device.missing", lambda: "no GPU")
+    (tmp_path / "train.csv").write_text("label,qid,bm25\n" + "0,1,0.5\n" * 2000 + '0,1,"\n')  # its end is damaged
+    with pytest.raises(RanksieveError, match=message):
+        rs.train(tmp_path / "train.csv", trees=2, **params)
+    with pytest.raises(DataError, match=r"train\.csv"):
+        rs.train(tmp_path / "train.csv", trees=2)

@@ -342,7 +342,7 @@ def test_a_document_takes_so_many_bytes(small_memory, data, factor, size):
     arrays = {id(one): one for owner in owners for one in vars(owner).values()
               if isinstance(one, np.ndarray) and len(one) == data.n_docs}  # fmt: skip
     assert sum(one.nbytes for one in arrays.values()) == size * data.n_docs
-    assert not scores._heads and "rows" not in vars(view.negatives)
+    assert not scores._upper_bounds and "rows" not in vars(view.negatives)
 
 
 def test_priority_is_the_distance_to_the_lowest_selected_score(small_memory, data):

@@ -3,7 +3,7 @@ import pytest
 
 import naive
 import ranksieve as rs
-from naive_trees import gradients, walk
+from naive_trees import gradients, leaves_of_rows
 from ranksieve.boosting import fixed_point
 from ranksieve.boosting import grower as grower_of_rows
 from ranksieve.boosting.grower import Grower
@@ -28,14 +28,14 @@ def test_first_split_is_the_naive_best(seed, gain, l2):
         assert bool(tree.splits[0, 2]) == missing_left
 
 
-def test_leaves_hold_the_rows_that_walk_into_them(binned):
+def test_leaves_hold_the_rows_that_reach_them(binned):
     grad, hess = gradients(len(binned.bins))
     params = Params(leaves=9, min_docs=3, l2=0.5)
     tree, leaves = Grower(binned, params, threads=2).grow(TreeTarget(None, grad, hess), np.random.default_rng(0))
-    walked = walk(tree, binned.bins)
+    reached = leaves_of_rows(tree, binned.bins)
     for leaf, (start, stop) in enumerate(leaves.bounds):
         rows = leaves.rows[start:stop]
-        assert (walked[rows] == leaf).all()
+        assert (reached[rows] == leaf).all()
         assert tree.leaf_counts[leaf] == len(rows) >= 3
         np.testing.assert_allclose(tree.leaf_values[leaf], grad[rows].sum() / (hess[rows].sum() + 0.5), rtol=1e-9)
     assert len(tree.leaf_values) == 9
@@ -137,7 +137,7 @@ def test_leaf_values_are_those_of_exact_sums(binned, share):
     grad[::5] *= 1e-6  # less than a unit
     params = Params(leaves=5, min_docs=3, gain="newton", l2=0.5)
     tree, _ = Grower(binned, params, threads=2).grow(TreeTarget(rows, grad, hess), rng)
-    of_leaf = walk(tree, binned.bins[every])
+    of_leaf = leaves_of_rows(tree, binned.bins[every])
     for leaf in range(len(tree.leaf_values)):
         mine = of_leaf == leaf
         assert tree.leaf_counts[leaf] == mine.sum()

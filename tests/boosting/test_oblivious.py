@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from naive_trees import gradients, naive_levels, walk
+from naive_trees import gradients, leaves_of_rows, naive_levels
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.oblivious import ObliviousGrower
 from ranksieve.boosting.training_rows import TreeTarget
@@ -31,10 +31,12 @@ def test_levels_are_those_of_the_naive_grower(seed, gain, l2, threads):
         assert (nodes[:, :2] == [feature, split_bin]).all() and (nodes[:, 2] == nodes[0, 2]).all()
         if (binned.bins[:, feature] == 255).any():
             assert bool(nodes[0, 2]) == missing_left
-    walked = walk(tree, binned.bins)
+    reached = leaves_of_rows(tree, binned.bins)
     for leaf, rows in enumerate(expected):
         assert (
-            sorted(leaves.rows[slice(*leaves.bounds[leaf])]) == rows.tolist() == np.flatnonzero(walked == leaf).tolist()
+            sorted(leaves.rows[slice(*leaves.bounds[leaf])])
+            == rows.tolist()
+            == np.flatnonzero(reached == leaf).tolist()
         )
         assert tree.leaf_counts[leaf] == len(rows)
         node, size = leaf, 1
@@ -81,13 +83,13 @@ def test_collapsed_trees_are_balanced_and_their_values_are_those_of_their_rows(b
     assert depth(full) > 1.2 * np.log2(len(full.leaf_values))
     assert depth(tree) <= (1 + tolerance) * np.log2(len(tree.leaf_values))
     assert 2 <= len(tree.leaf_values) < len(full.leaf_values)
-    walked, of_full = walk(tree, binned.bins), walk(full, binned.bins)
+    reached, of_full = leaves_of_rows(tree, binned.bins), leaves_of_rows(full, binned.bins)
     for leaf, (start, stop) in enumerate(leaves.bounds):
         rows = leaves.rows[start:stop]
-        assert (walked[rows] == leaf).all() and tree.leaf_counts[leaf] == len(rows) == (walked == leaf).sum()
+        assert (reached[rows] == leaf).all() and tree.leaf_counts[leaf] == len(rows) == (reached == leaf).sum()
         np.testing.assert_allclose(tree.leaf_values[leaf], grad[rows].sum() / (hess[rows].sum() + 0.5), rtol=1e-9)
     for leaf in np.unique(of_full):  # leaves only ever join
-        assert len(np.unique(walked[of_full == leaf])) == 1
+        assert len(np.unique(reached[of_full == leaf])) == 1
 
 
 def depth(tree) -> int:

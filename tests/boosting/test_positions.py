@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
+import naive_objectives
 import ranksieve as rs
 from ranksieve.boosting.position_bias import sums_by_position, totals
 from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveWarning
@@ -104,23 +105,26 @@ def test_positions_need_one_per_line(tmp_path):
 def test_biases_take_the_newton_steps_of_their_twin(data, options):
     model = rs.train(data, truncation=-1, normalize=False, **SMALL, **options)
     rate, l2 = options.get("position_rate", 1.0) * 0.3, options.get("position_l2", 0.0)
-    positions, biases = data.lists.positions, np.zeros(13)
+    positions, biases = data.lists.positions, [0.0] * 13
     for tree in range(model.n_trees):
         scores = model.take(np.arange(tree)).predict(data) if tree else np.zeros(data.n_docs)
-        grad, hess = map(np.array, naive.lambdas(data.labels, scores + biases[positions], data.offsets, 10**6))
-        new = biases.copy()
-        for p in range(1, 13):
-            own = positions == p
-            first = np.sum(grad[own]) - l2 * own.sum() * biases[p]
-            new[p] += rate * first / (abs(np.sum(hess[own]) + l2 * own.sum()) + 0.001)
-        biases = new
-    assert model.info["position_biases"] == pytest.approx(biases.tolist(), abs=1e-6)
+        grad, hess = naive.lambdas(data.labels, scores + np.array(biases)[positions], data.offsets, 10**6)
+        biases = naive_objectives.position_biases(biases, positions, grad, hess, rate, l2)
+    assert model.info["position_biases"] == pytest.approx(biases, abs=1e-6)
 
 
 def test_without_a_rate_positions_change_nothing(data):
     plain, ignored = rs.train(small_dataset(), **SMALL), rs.train(data, position_rate=0.0, **SMALL)
     np.testing.assert_array_equal(plain.leaf_values, ignored.leaf_values)
     assert "position_biases" not in ignored.info
+
+
+def test_documents_of_which_none_was_shown_teach_no_biases(data):
+    none = rs.Dataset.from_arrays(data.features, data.labels, group=data.lists.sizes, positions=np.zeros(data.n_docs))
+    with pytest.warns(rs.errors.RanksieveWarning, match=r"positions of all documents are 0, .* give ranks from 1"):
+        model = rs.train(none, **SMALL)
+    assert "position_biases" not in model.info
+    np.testing.assert_array_equal(model.leaf_values, rs.train(small_dataset(), **SMALL).leaf_values)
 
 
 def test_one_position_for_all_is_as_none():

@@ -7,6 +7,7 @@ import pytest
 
 import naive
 import ranksieve as rs
+from naive_trees import scores_of_trees
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections.adaptive import ByProgress, NearPositives
 from ranksieve.boosting.selections.gradient import Goss, LargestGradients
@@ -16,7 +17,7 @@ from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
 from ranksieve.params import Selected
 from ranksieve.rules import OBJECTIVES, SELECTIONS
-from rule_samples import naive_scores, random_tree, training_lists, view_of
+from rule_samples import random_tree, training_lists, view_of
 from samples import small_dataset
 
 
@@ -33,7 +34,7 @@ def views(seed=0, n_steps=20, **sizes):
         if step % 3 == 0:
             continue
         view = view_of(training, scores, step, np.random.default_rng([seed, step]), last)
-        last = yield view, naive_scores(binned.bins, trees)
+        last = yield view, scores_of_trees(trees, binned.bins)
 
 
 def each(generator, check):
@@ -75,31 +76,19 @@ def test_adaptive_survives_queries_without_positives_and_without_negatives():
 @pytest.mark.parametrize("seed", range(2))
 def test_progress_makes_learned_lists_shorter_and_others_longer(seed):
     rule = ByProgress(negatives=0.2, margin=-0.2, min_negatives=2, max_negatives=0.5)
-    seen = []
+    changes = set()
 
     def check(view, scores):
-        lists = view.lists
-
-        def keep(q, negatives):
-            low = min(2, len(negatives))
-            high = max(low, int(np.ceil(0.5 * len(negatives))))
-            if view.last is None:
-                n = max(2, int(np.ceil(0.2 * len(negatives) - 1e-9)))
-            else:
-                selected = [row for row in view.last if row in set(negatives)]
-                rows = range(lists.offsets[q], lists.offsets[q + 1])
-                floor = min(scores[row] for row in rows if lists.labels[row] > 0) + 0.2
-                learned = sum(scores[row] < floor for row in selected)
-                n = len(selected) * 4 // 5 if 2 * learned > len(selected) else -(-len(selected) * 5 // 4)
-                seen.append(np.sign(n - len(selected)))
-            return naive.best_first(negatives, scores)[: min(max(n, low), high)]
-
-        rows = rule(view)
-        assert rows.tolist() == naive.selection(lists.labels, lists.offsets, keep)
+        rows, lists = rule(view), view.lists
+        limits = {"first": 0.2, "margin": -0.2, "at_least": 2, "at_most": 0.5}
+        assert rows.tolist() == naive.by_progress(lists.labels, scores, lists.offsets, view.last, **limits)
+        if view.last is not None:
+            sizes, before = (np.diff(np.searchsorted(some, lists.offsets)) for some in (rows, view.last))
+            changes.update(np.sign(sizes - before))
         return rows
 
     each(views(seed, n_steps=30), check)
-    assert {-1, 1} <= set(seen)
+    assert {-1, 1} <= changes
 
 
 def test_top_and_bottom_are_both_ends():
@@ -108,13 +97,8 @@ def test_top_and_bottom_are_both_ends():
     def check(view, scores):
         lists = view.lists
         top, bottom = Negatives(lists).counts(0.1, 2), Negatives(lists).counts(0.15, 0)
-
-        def keep(q, negatives):
-            ends = naive.best_first(negatives, scores)[: top[q]] + naive.best_first(negatives, -scores)[: bottom[q]]
-            return sorted(set(ends))
-
         rows = rule(view)
-        assert rows.tolist() == naive.selection(lists.labels, lists.offsets, keep)
+        assert rows.tolist() == naive.top_and_bottom(lists.labels, scores, lists.offsets, top, bottom)
         return rows
 
     each(views(1), check)
@@ -158,8 +142,7 @@ def test_gradient_keeps_the_steepest_of_the_full_lists():
         size = np.abs(view.gradients[0])
         counts = Negatives(lists).counts(0.15, 2)
         rows = rule(view)
-        expected = naive.selection(lists.labels, lists.offsets, lambda q, n: naive.best_first(n, size)[: counts[q]])
-        assert rows.tolist() == expected
+        assert rows.tolist() == naive.top_negatives(lists.labels, size, lists.offsets, counts)
         return rows
 
     each(views(3, n_steps=8), check)

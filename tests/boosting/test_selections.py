@@ -3,6 +3,7 @@ import pytest
 
 import naive
 import ranksieve as rs
+from naive_trees import scores_of_trees
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections.random import RandomNegatives, RandomRows
 from ranksieve.boosting.selections.top import TopNegatives
@@ -10,7 +11,7 @@ from ranksieve.data.binned import bin_data
 from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
 from ranksieve.forest.formats.lightgbm_writer import to_text
-from rule_samples import naive_scores, random_tree, training_lists, view_of
+from rule_samples import random_tree, training_lists, view_of
 from samples import small_dataset
 
 
@@ -30,10 +31,10 @@ def test_top_negatives_are_the_naive_ones_after_every_tree(seed):
         if step % 3 == 0:
             continue  # several trees may be pending
         rows = select(view_of(training, scores, step, rng))
-        known = naive_scores(binned.bins, trees)
+        known = scores_of_trees(trees, binned.bins)
         assert rows.tolist() == naive.top_negatives(lists.labels, known, lists.offsets, counts)
         np.testing.assert_array_equal(scores.at(rows), known[rows])
-    np.testing.assert_array_equal(scores.all(), naive_scores(binned.bins, trees))
+    np.testing.assert_array_equal(scores.all(), scores_of_trees(trees, binned.bins))
 
 
 def test_a_rule_gets_scores_of_rows_in_any_order_and_none_of_rows_that_do_not_exist(binned):
@@ -42,14 +43,16 @@ def test_a_rule_gets_scores_of_rows_in_any_order_and_none_of_rows_that_do_not_ex
         trees.append(random_tree(rng, binned.binning.n_features))
         scores.add(trees[-1])
     view = view_of(training_lists(binned.lists), scores, 3, rng)
-    known, n = naive_scores(binned.bins, trees), binned.lists.n_docs
+    known, n = scores_of_trees(trees, binned.bins), binned.lists.n_docs
     rows = np.array([n - 1, 3, 3, 0, 3, n - 1])
-    np.testing.assert_array_equal(view.scores.at(rows), known[rows])
-    np.testing.assert_array_equal(view.scores.at(rows[:0]), [])
+    for kind in (np.int64, np.uint32, np.uint8):
+        np.testing.assert_array_equal(view.scores.at((rows % 256).astype(kind)), known[rows % 256])
+    for none in (rows[:0], []):
+        np.testing.assert_array_equal(view.scores.at(none), [])
     for wrong in (n, -1):
         with pytest.raises(ParameterError, match=f"asked for the scores of row {wrong}; rows run from 0 to {n - 1}"):
             view.scores.at(np.array([2, wrong]))
-    with pytest.raises(ParameterError, match="asked for the scores of float64"):
+    with pytest.raises(ParameterError, match=r"asked for the scores of float64 of shape \(2,\); expected row numbers$"):
         view.scores.at(np.array([0.0, 1.0]))
 
 
@@ -124,7 +127,7 @@ def test_a_rule_used_for_two_data_sets_selects_from_each():
         {"algo": "selgb", "step": "optimal"},
     ],
 )
-def test_rows_that_take_leaf_values_have_the_scores_of_rows_that_walk(monkeypatch, options):
+def test_rows_that_take_leaf_values_have_the_scores_of_rows_that_traverse_trees(monkeypatch, options):
     data = rs.synth.two_stage(6, start=3)
     given = {"trees": 9, "leaves": 8, "min_docs": 3, "verbose": False, **options}
     if options["algo"] == "selgb":

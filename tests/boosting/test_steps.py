@@ -1,5 +1,7 @@
 """Optimal steps, other objectives and row sampling inside training."""
 
+from unittest.mock import ANY
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ import ranksieve as rs
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.loop import State
 from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.steps import OptimalStep
 from ranksieve.boosting.training_rows import TrainingRows, TreeTarget
 from ranksieve.data.binned import bin_data
 from ranksieve.errors import ParameterError
@@ -143,3 +146,10 @@ def test_bad_input(data):
         rs.train(data, step="optimal", metric="avg-ndcg@5", **SMALL)
     with pytest.raises(ParameterError, match=r"objective is 'auc'; .*known: auto, err, map, mrr, ndcg"):
         rs.train(data, objective="auc")
+
+
+def test_models_store_the_steps_of_a_rule_that_is_passed():
+    data = small_dataset()
+    by_name, passed = (rs.train(data, step=step, **SMALL) for step in ("optimal", OptimalStep()))
+    assert len(passed.info["steps"]) == SMALL["trees"] and passed.info == {**by_name.info, "seconds": ANY}
+    assert "steps" not in rs.train(data, **SMALL).info

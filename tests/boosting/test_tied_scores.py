@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from naive_trees import scores_of_trees
 from ranksieve.boosting import train_forest
 from ranksieve.boosting.callbacks import ValidationSet
 from ranksieve.boosting.disk_scores import new_scores
@@ -16,7 +17,7 @@ from ranksieve.data import lists
 from ranksieve.data.binned import bin_data
 from ranksieve.errors import InterruptedTraining, TiedScoresWarning
 from ranksieve.evaluation.metrics import parse_metric
-from rule_samples import naive_scores, random_tree
+from rule_samples import random_tree
 from samples import coarse_lists, small_dataset
 
 QUICK = {"trees": 30, "leaves": 4, "min_docs": 5, "early_stopping": 10, "threads": 2}
@@ -102,7 +103,7 @@ def test_the_values_under_the_first_trees_do_not_depend_on_the_scores_kept(monke
             valid.keep_scores()
     orders = [parse_metric(name, ties=ties) for ties in ("order", "mean", "worst")]
     for n in (5, len(trees)):
-        scores = naive_scores(data.bins, trees[:n])
+        scores = scores_of_trees(trees[:n], data.bins)
         for metric, values in zip(orders, valid.measure_again(trees[:n], orders), strict=True):
             np.testing.assert_array_equal(values, metric.per_query(data.lists.labels, scores, data.lists.offsets))
     wider = orders[0].with_highest(data.lists.labels.max() + 1)  # the highest label is in another part of the set

@@ -144,7 +144,7 @@ def test_own_selections_may_be_unsorted_and_bad_ones_are_refused(data):
     plain = rs.train(data, selection=lambda view: np.arange(50), **SMALL)
     shuffled = rs.train(data, selection=lambda view: np.r_[np.arange(50)[::-1], 7], **SMALL)
     assert trees_of(plain) == trees_of(shuffled)
-    for rows, message in (([-1], "row"), ([10**6], "row 1000000"), ([0.5], "float64"), ([], "shape")):
+    for rows, message in (([-1], "row"), ([10**6], "row 1000000"), ([0.5], "float64"), ([], "no rows")):
         with pytest.raises(ParameterError, match=message):
             rs.train(data, selection=lambda view, rows=rows: np.array(rows), **SMALL)
 

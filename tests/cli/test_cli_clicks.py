@@ -237,3 +237,17 @@ def test_lists_by_query_take_propensities_and_other_documents(folder, run, tmp_p
     assert outcome.code == 0 and rs.read(tmp_path / "q.parquet").n_docs == 30 * 50
     outcome = run(*words, "--shrinkage", "some", "--out", tmp_path / "q.parquet")
     assert outcome.code != 0 and "'some'; expected a finite number from 0, or 'auto'" in outcome.output
+
+
+def test_the_weak_ranker_has_no_categories(run, tmp_path):
+    rows = "".join(f"{n % 3 == 0:d},{n // 10},d{n},{n % 7}.5,{'abc'[n % 3]}\n" for n in range(60))
+    (tmp_path / "shop.csv").write_text("label,qid,docid,price,brand\n" + rows)
+    line = ("clicks", "simulate", tmp_path / "shop.csv", "--pages", 20, "--out", tmp_path / "log.jsonl")
+    refused = run(*line, "--categorical", "brand")
+    shown = " ".join(refused.output.split())
+    assert (
+        refused.code == 2
+        and "brand is categorical, and the weak ranker, a RankSVM, cannot use categories; give" in shown
+    )
+    assert "give --ranker MODEL, or leave them out, --ignore brand" in shown
+    assert run(*line, "--ignore", "brand", "--share", 0.5).code == 0

@@ -139,7 +139,7 @@ def test_columns_that_are_not_numbers_are_ignored(files, run, tmp_path):
     path.write_text("label,qid,title,bm25\n1,1,a b,2\n0,1,c,1\n")
     refused = run("pack", path, "--out", tmp_path / "data.parquet")
     assert refused.code == 2 and f"{path}:2: column 'title' holds 'a b'" in refused.output
-    assert "leave it out, --ignore title" in refused.output
+    assert "leave it out with --ignore title" in refused.output
     done = run("describe", path, "--ignore", "title")
     assert done.code == 0 and "features" in done.output
 
@@ -200,22 +200,31 @@ def test_describe_of_runs_and_judgements(run, tmp_path):
 
 def test_describe_of_documents(run, tmp_path):
     (tmp_path / "documents.jsonl").write_text(
-        '{"id": "1", "title": "red car", "price": 2.5}\n'
-        '{"id": "2", "title": "wine", "price": null, "tags": ["a", "b"]}\n'
+        '{"id": "1", "title": "red car", "price": 2.5, "vector": [null, 0.5, 1]}\n'
+        '{"id": "2", "title": "wine", "price": null, "tags": ["a", "b"], "vector": []}\n'
     )
     described = run("describe", tmp_path / "documents.jsonl")
     assert described.code == 0, described.output
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in described.output.splitlines() if "│" in line]
     assert rows == [
-        ["id", "text", "100.0%", "1.0"], ["title", "text", "100.0%", "1.5"], ["price", "numbers", "50.0%", "1.0"],
-        ["tags", "text", "50.0%", "2.0"],
+        ["id", "text", "100.0%", "1.0"], ["title", "text", "100.0%", "1.5"], ["price", "numbers", "50.0%", ""],
+        ["vector", "lists of numbers", "50.0%", ""], ["tags", "text", "50.0%", "2.0"],
     ]  # fmt: skip
     assert "JSON objects  2, not data" in described.output and "ranksieve index (documents)" in described.output
 
 
+def test_describe_of_trials(run, tmp_path):
+    (tmp_path / "tuned.txt.trials").write_text('{"op_code": 0, "study_name": "s"}\n{"op_code": 4}\n')
+    described = run("describe", tmp_path / "tuned.txt.trials")
+    assert described.code == 0 and "trials of a search" in described.output and "ranksieve tune" in described.output
+
+
 def test_describe_of_files_that_are_not_described(run, tmp_path):
     contents = {
-        "params.toml": ("trees = 5\n", "is TOML, which is not described; it is for ranksieve train --params"),
+        "params.toml": (
+            "trees = 5\n",
+            "is TOML, which describe cannot show; it is for ranksieve train --params",
+        ),
         "stage.json": ('{\n "first_stage": {}\n}\n', "is a first stage, for --stage, which cannot be read as a model"),
         "dump.json": ('[{"nodeid": 0, "leaf": 1}]', "is a JSON dump of XGBoost's trees, as Elasticsearch reads it"),
         "model.bin": ("\x08\x09ranksieve\x00:a,b\n", "this is not text"),
@@ -301,11 +310,11 @@ def test_describe_does_not_offer_unique_texts_as_categories(run, tmp_path):
     rows = [f"{n // 4},{n % 2},0.{n},red wine {n},{'ab'[n % 2]}" for n in range(12)]
     (tmp_path / "wine.csv").write_text("\n".join(['qid,label,bm25,title,"brand, short"', *rows, ""]))
     shown = " ".join(run("describe", tmp_path / "wine.csv").output.split())
-    assert "--ignore 'title,brand? short'" in shown
-    assert "--categorical 'brand? short' instead of --ignore" in shown
+    assert "--ignore 'title,brand[,] short'" in shown
+    assert "--categorical 'brand[,] short' instead of --ignore" in shown
     for given in (["--ignore", "title,brand, short"], ["--ignore", "title", "--categorical", "brand, short"]):
         wrong = run("pack", tmp_path / "wine.csv", "--out", tmp_path / "wine.parquet", *given)
-        assert wrong.code == 2 and "write ? for the comma in a name" in wrong.output, wrong.output
+        assert wrong.code == 2 and "write [,] for the comma in a name" in wrong.output, wrong.output
 
 
 def test_describe_finds_ids_by_the_rows(run, tmp_path):
@@ -335,6 +344,56 @@ def test_describe_finds_ids_by_the_rows(run, tmp_path):
     assert "or ranksieve index, if these are documents to search" in " ".join(
         run("describe", tmp_path / "documents.tsv").output.split()
     )
+
+
+@pytest.mark.parametrize(
+    ("columns", "options"),
+    [
+        ({"day": 30, "request": 5}, "--qid request"),  # five rows each, within days of 30 rows
+        ({"request": 5, "words": 5, "day": 30}, "--qid request"),
+        ({"day": 30, "request": 7}, "--qid NAME"),  # requests of two days
+    ],
+)
+def test_describe_finds_query_ids_in_the_smallest_blocks(run, tmp_path, columns, options):
+    texts = {name: [f"{name} {n // rows}" for n in range(150)] for name, rows in columns.items()}
+    urls = [f"site/{n}" for n in range(150)]
+    table = pa.table({"grade": [n % 3 for n in range(150)], **texts, "url": urls, "bm25": [n / 7 for n in range(150)]})
+    pq.write_table(table, tmp_path / "lists.parquet")
+    shown = " ".join(run("describe", tmp_path / "lists.parquet").output.split())
+    assert f"--label grade {options} --docid url --ignore " in shown, shown
+    is_clear = "NAME" not in options
+    assert ("│ day │ text │ query ids, perhaps │" in shown) != is_clear
+    assert ("name the right one; --qid may be day or request" in shown) != is_clear
+
+
+def test_describe_of_unusual_parquet_files(run, tmp_path):
+    lists = {
+        "rel": [n % 2 for n in range(20)],
+        "query": [n // 4 for n in range(20)],
+        "bm25": [n / 3 for n in range(20)],
+    }
+    dates = pa.array([3_000_000] * 19 + [None], pa.int32()).cast(pa.date32())  # in the year 10183
+    odd = {
+        "day": dates,
+        "raw": pa.array([b"\xff"] * 20),
+        "tags": [["a", "b"]] * 20,
+        "took": pa.array([7] * 20, pa.duration("s")),
+    }
+    pq.write_table(pa.table(lists | odd), tmp_path / "odd.parquet")
+    described = run("describe", tmp_path / "odd.parquet")
+    assert described.code == 0 and "--label rel --qid query --ignore day,raw,tags,took;" in described.output
+    names = ["f", "f", "rel"]
+    pq.write_table(pa.table([[1] * 20, [2] * 20, lists["rel"]], names=names), tmp_path / "twice.parquet")
+    refused = run("describe", tmp_path / "twice.parquet")
+    assert refused.code == 2 and "twice.parquet: two columns are named 'f'" in refused.output, refused.output
+    usual = pa.table({"label": lists["rel"], "qid": lists["query"], "bm25": lists["bm25"], "title": ["red wine"] * 20})
+    pq.write_table(usual, tmp_path / "whole.parquet", use_dictionary=False)
+    content = (tmp_path / "whole.parquet").read_bytes()
+    for name, damaged in {"page": content[:4] + bytes(40) + content[44:], "cut": content[:-20]}.items():
+        (tmp_path / f"{name}.parquet").write_bytes(damaged)
+        refused = run("describe", tmp_path / f"{name}.parquet", "--ignore", "title")
+        assert refused.code == 2, refused.output
+        assert f"{name}.parquet: the Parquet data is damaged or cut short" in refused.output, refused.output
 
 
 def test_options_for_columns_may_be_repeated(run, tmp_path):

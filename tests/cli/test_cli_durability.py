@@ -42,7 +42,8 @@ COMMANDS = {  # by name: the command line, with what it writes last; in a folder
     "checkpoints": ["train", "train.txt", "--quiet", *QUICK, "--out", "new.txt", "--checkpoint", "state"],
     "tune": ["tune", "train.txt", "--valid", "train.txt", "--trials", "1", "--quiet", "--algo", "lambdamart",
              "--trees", "2", "--threads", "1", "--journal", "new.trials", "--out", "new.txt"],
-    "cv": ["cv", "train.txt", "--folds", "3", "--algo", "feature", "--feature", "f1", "--quiet", "--out", "folds"],
+    "cv": ["cv", "train.txt", "--folds", "3", "--algo", "feature", "--feature", "f1", "--quiet", "--replace",
+           "--out", "folds"],
     "values of cv": ["cv", "train.txt", "--folds", "3", "--algo", "feature", "--feature", "f1", "--quiet",
                      "--per-query", "values.tsv"],
     "model card": ["describe", "model.txt", "--card", "--out", "card.md"],
@@ -70,7 +71,7 @@ COMMANDS = {  # by name: the command line, with what it writes last; in a folder
                     "--out", "clicked.txt"],
     "simulate": ["clicks", "simulate", "train.txt", "--pages", "20", "--ranker", "model.txt", "--out", "made.jsonl"],
     "interleave": ["clicks", "interleave", "a.run", "b.run", "--out", "pages.jsonl"],
-    "split": ["split", "train.txt", "--out", "parts"],
+    "split": ["split", "train.txt", "--replace", "--out", "parts"],
     "index": ["index", "corpus.jsonl", "--out", "new-index"],
     "index again": ["index", "corpus.jsonl", "--replace", "--out", "index"],
     "retrieve": ["retrieve", "index", "queries.tsv", "--threads", "1", "--out", "new.run"],
@@ -87,11 +88,11 @@ COMMANDS = {  # by name: the command line, with what it writes last; in a folder
 SEVERAL = ("the curve of combine", "cv", "click judgements", "split", "experiment", "report")  # files
 TIMED = ("new.", "state/", "results/", "demo/")  # with times in them
 ELSEWHERE = {  # options that write, and where that is tested
-    "serve --judgements": "tests/serve/test_judgements.py",
+    "serve --judgements": "tests/serve/test_judgement_store.py",
     "serve --trained": "tests/serve/test_training.py",
 }
 WRITES = re.compile(
-    r"^(?!Format|Refuse).*\bwrite\b|\bFolder for\b|\bFile of the trials\b|\bcreates and changes\b"
+    r"^(?!Format|Refuse).*\bwrite\b(?! \?)|\bFolder for\b|\bFile of the trials\b|\bcreates and changes\b"
 )  # in help
 
 

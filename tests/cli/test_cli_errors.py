@@ -11,6 +11,7 @@ import pytest
 from cli_samples import QUICK, letor_text
 
 from ranksieve.cli.console import show_error
+from ranksieve.retrieval.index import Index
 
 GOOD = letor_text(10, 9)
 TEN_GOOD_LINES = letor_text(1, 9, size=10)
@@ -90,6 +91,8 @@ def test_a_folder_that_cannot_be_written_is_found_before_training(files, run, mo
     refused(run("predict", model, files / "test.txt", "--out", blocked), "cannot write")
     refused(run("evaluate", model, files / "test.txt", "--per-query", blocked), "cannot write")
     refused(run("demo", "--out", files / "train.txt"), "train.txt")
+    (tmp_path / "selgb.txt").write_text("mine")
+    refused(run("demo", "--out", tmp_path), "selgb.txt: exists already, and is not of a demonstration; choose another")
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the superuser may write anywhere")
@@ -196,13 +199,6 @@ def test_data_in_the_place_of_a_model(run, files, model, tmp_path):
         refused(run(*words), "test.csv: is data, not a model; models come before data")
 
 
-def test_early_stopping_needs_validation_data(run, files):
-    refused(
-        run("train", files / "train.txt", "--early-stopping", "5", "--out", "m.txt"),
-        "needs validation data; add --valid",
-    )
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -242,6 +238,14 @@ def test_a_model_in_the_place_of_data(run, model, tmp_path):
         "is JSON Lines, not data; it is for ranksieve index (documents)",
     )
     refused(run("train", model, "--out", tmp_path / "new.txt"), "model.txt: is a model, not data")
+
+
+def test_an_index_in_the_place_of_data(run, tmp_path):
+    Index.build([{"id": "a", "text": "red"}], tmp_path / "index").close()
+    refused(
+        run("train", tmp_path / "index", "--out", tmp_path / "new.txt"),
+        "index: is an index, not data; make data of it with: ranksieve features",
+    )
 
 
 def test_a_run_in_the_place_of_a_model(run, tmp_path):
@@ -289,14 +293,18 @@ MISTAKES = {
     ("train", "DATA", "--tree", "20"): "unknown option --tree; did you mean '--trees'? see ranksieve train --help",
     ("train", "DATA", "--n-estimators", "20"): "unknown option --n-estimators; did you mean '--trees'? see",
     ("train", "DATA", "--lr", "0.1"): "unknown option --lr; did you mean '--learning-rate'? see",
-    ("train", "DATA", "--boosting-type", "goss"): "dart and rf do not exist, goss is --selection goss, and --algo",
+    ("train", "DATA", "--boosting-type", "goss"): "there is no dart and no rf; for goss use --selection goss; --algo",
     ("train", "DATA", "--lambda-l1", "1"): "there is no L1 regularisation of leaf values, only --l2",
     ("train", "DATA", "--eval-at", "10"): "the rank is part of the metric's name, as in --metric ndcg@10; evaluate",
     ("evaluate", "M", "DATA", "--eval-at", "10"): "the rank is part of the metric's name, as in --metric ndcg@10",
-    ("train", "DATA", "--out", "x", "--algo", "DART"): "there is no DART, no trees are dropped; use --algo lambdamart;",
-    ("train", "DATA", "--out", "x", "--algo", "dart"): "there is no DART, no trees are dropped; use --algo lambdamart;",
+    ("train", "DATA", "--out", "x", "--algo", "DART"): "there is no DART: trees are never dropped; use --algo",
+    ("train", "DATA", "--out", "x", "--algo", "dart"): "there is no DART: trees are never dropped; use --algo",
     ("cv", "DATA", "--gamma", "1"): "there is no minimum split gain; limit trees by --leaves",
     ("train", "DATA", "--out", "x", "--objective", "lambdarank"): "did you mean 'ndcg'? known: auto",
+    ("train", "DATA", "--out", "x", "--objective", "rank:ndcg"): "--objective is 'rank:ndcg'; did you mean 'ndcg'?",
+    ("train", "DATA", "--out", "x", "--objective", "binary"): "use --objective ndcg; known: auto",
+    ("train", "DATA", "--is-unbalance", "1"): "unknown option --is-unbalance; there are no class weights in ranking",
+    ("train", "DATA", "--categorical-feature", "1"): "did you mean '--categorical'? see ranksieve train",
     ("convert", "M", "--to", "xgboost"): "unknown option --to; did you mean '--format'? see",
     ("prune", "M", "--size", "5"): "unknown option --size; did you mean '--rate'? see",
     ("clicks", "fit", "LOG", "--out", "x"): "unknown option --out; did you mean '--qrels'? see",
@@ -315,7 +323,14 @@ MISTAKES = {
     ("prune", "MODEL", "--data", "DATA"): "unknown option --data; give the data as --valid FILE; see ranksieve prune",
     ("prune", "MODEL", "DATA", "--rate", "0.5", "--out", "x"): "; give the data as --valid FILE; see ranksieve prune",
     ("train", "DATA", "--max-depth", "-2", "--out", "x"): "--max-depth is -2; expected an integer from 0",
-    ("split", "DATA", "--shares", "60/20/10", "--out", "x"): "in sum 90; expected a sum of 100 or 1, as in 60/20/20",
+    (
+        "split",
+        "DATA",
+        "--shares",
+        "60/20/10",
+        "--out",
+        "x",
+    ): "which adds up to 90; expected 100 or 1, as in 60/20/20",
     ("trian", "DATA"): "unknown command trian; did you mean 'train'? see ranksieve --help",
     ("predict", "MODEL"): "DATA is missing; see ranksieve predict --help",
     ("sample", "truncate", "DATA"): "--out is missing; see ranksieve sample --help",
@@ -344,4 +359,4 @@ def test_data_without_positives_is_reported(files, run, model, tmp_path):
     lines = (files / "test.txt").read_text().splitlines()
     path.write_text("".join(f"0{line[1:]}\n" for line in lines))
     outcome = run("evaluate", model, path)
-    assert outcome.code == 0 and "warning: ndcg@10 is undefined, no query has a positive document" in outcome.output
+    assert outcome.code == 0 and "warning: ndcg@10 is undefined because no query has a positive" in outcome.output

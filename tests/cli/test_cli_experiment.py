@@ -55,6 +55,20 @@ def test_own_files_replace_the_data(run, files, tmp_path):
     assert "1/1 cells  train: SelGB" in smaller.output
 
 
+def test_own_data_without_a_first_stage(run, files, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(SPEC + '[[runs]]\nname = "short"\nsample = { how = "truncate", k = 3 }\ntrees = 2\n')
+    line = ["experiment", path, "--out", tmp_path / "out", "--jobs", 1, "--data", files / "train.txt"]
+    refused = run(*line)
+    shown = " ".join(refused.output.split())
+    assert refused.code == 2 and f"error: {files / 'train.txt'}: does not say which feature is the first" in shown
+    assert "'short' samples; name it: --first-stage FEATURE" in shown
+    path.write_text(path.read_text().replace('generate = "two-stage"', 'generate = "cubic"'))
+    refused = " ".join(run(*line[:-2]).output.split())
+    assert f"{path}:16: data 'web' has no first-stage feature; name it (first-stage = " in refused
+    assert run(*line, "--first-stage", "f1", "--set", "min-docs=1").code == 0
+
+
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_data_from_a_pipe(jobs, files, tmp_path):
     path = tmp_path / "mine.toml"

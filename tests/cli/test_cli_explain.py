@@ -24,7 +24,7 @@ def test_a_query_is_explained(files, run, model):
     assert "the first 3 of 5 features; --top shows more" in outcome.output
     labels, scores = found.labels, found.scores
     now = rs.metrics.parse_metric("ndcg@10").per_query(labels, scores, np.array([0, len(scores)]))[0]
-    assert "loss of ndcg@10" in outcome.output and f"; ndcg@10 is {now:.4f}\n" in outcome.output
+    assert "loss of ndcg@10" in outcome.output and f" ndcg@10 with all features: {now:.4f}\n" in outcome.output
     first = int(np.argmax(found.contributions.std(axis=0)))
     after = rs.metrics.parse_metric("ndcg@10").per_query(
         labels, found.scores_without(first), np.array([0, len(scores)])

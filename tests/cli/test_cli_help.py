@@ -13,10 +13,10 @@ import pytest
 import typer.main
 
 import ranksieve
-from ranksieve import progress
 from ranksieve.cli.app import MODULES, app
 from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.options import SHORT
+from ranksieve.kernels import numba_cache
 from ranksieve.parameter_table import algorithms, flag, table
 from ranksieve.progress import waiting
 from ranksieve.text_formats import duration, file_size
@@ -108,7 +108,7 @@ def test_the_shell_completes_commands(run, monkeypatch):
 
 def test_compiling_is_reported_where_nothing_was_compiled_before(monkeypatch):
     compiled: set[str] = set()
-    monkeypatch.setattr(progress, "is_compiled", compiled.__contains__)
+    monkeypatch.setattr(numba_cache, "is_compiled", compiled.__contains__)
     assert waiting() == "reading the data; compiling kernels (first use only)…"
     compiled.add("growing")
     assert waiting("6 cells") == "6 cells…"
@@ -141,6 +141,18 @@ def test_help_imports_no_command_and_neither_numpy_nor_rich():
     modules = done.stdout.splitlines()[-1].split()
     assert "ranksieve.cli.app" in modules and "train" in done.stdout
     assert not {"numpy", "numba", "rich.console", "ranksieve.cli.train"} & set(modules)
+
+
+def test_help_of_commands_imports_no_library_of_training():
+    code = (
+        "import sys; from ranksieve.cli.app import MODULES, app\n"
+        "for name in MODULES: app([name, '--help'], standalone_mode=False)\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = done.stdout.splitlines()[-1].split()
+    assert "ranksieve.rankers.algorithms" in modules
+    assert not {"numba", "scipy", "sklearn", "lightgbm", "pyarrow", "pandas", "dask"} & set(modules)
 
 
 @dataclass(frozen=True, kw_only=True)

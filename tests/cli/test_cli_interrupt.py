@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -92,7 +94,9 @@ def test_ctrl_c_while_modules_are_imported(files, model, tmp_path, module):
 
 
 SWALLOWED = """
-import os, signal, time
+import os, signal, threading, time
+
+BEFORE
 
 # not ignored, as after nohup or in the background
 signal.signal(signal.NAME, signal.default_int_handler if signal.NAME == signal.SIGINT else signal.SIG_DFL)
@@ -114,15 +118,48 @@ main()
 """
 
 
+SLOW_START = """
+start = threading.Thread.start
+
+def start_slowly(thread):
+    start(thread)
+    time.sleep(0.2)
+
+threading.Thread.start = start_slowly
+"""
+
+
 @pytest.mark.skipif(os.name == "nt", reason="sends signals")
+@pytest.mark.parametrize("before", ["", SLOW_START], ids=["", "also within the hook"])
 @pytest.mark.parametrize(
     ("name", "code", "shown"),
     [("SIGINT", 130, "error: interrupted; no incomplete file is left\n"), ("SIGTERM", 143, ""), ("SIGHUP", 129, "")],
 )
-def test_a_signal_that_a_destructor_swallows_is_sent_again(name, code, shown):
-    program = SWALLOWED.replace("NAME", name)
+def test_a_signal_that_a_destructor_swallows_is_sent_again(name, code, shown, before):
+    program = SWALLOWED.replace("NAME", name).replace("BEFORE", before)
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=50)
     assert (ended.returncode, ended.stderr) == (code, shown)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends signals")
+@pytest.mark.parametrize("lost", [ValueError, KeyboardInterrupt])
+def test_a_signal_within_the_hook_is_sent_again(lost):
+    """Also if the hook reports another exception, and a request to end is none of Ctrl-C."""
+    signals = Signals(lambda unraisable: os.kill(os.getpid(), signal.SIGTERM))
+    outside = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signals.interrupt)
+    signal.signal(signal.SIGTERM, signals.end)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            signals.send_again(SimpleNamespace(exc_type=ValueError))
+            if lost is KeyboardInterrupt:
+                signals.send_again(SimpleNamespace(exc_type=lost))
+            time.sleep(20)
+        assert ended.value.code == 128 + signal.SIGTERM
+    finally:
+        signals.stop_sending()
+        for number, handler in outside.items():
+            signal.signal(number, handler)
 
 
 def test_signals_are_handled_as_before_where_the_process_goes_on(monkeypatch, capsys):

@@ -42,10 +42,28 @@ def index(corpus: Path, run) -> Path:
     return corpus / "index"
 
 
+def test_the_summary_lists_fields_that_are_not_text(run, tmp_path):
+    document = {
+        "id": "a",
+        "title": "red",
+        "shop": {"k": "v"},
+        "sizes": [1, 2],
+        "new": True,
+        "none": None,
+        "my price": 1,
+    }
+    (tmp_path / "corpus.jsonl").write_text(json.dumps(document))
+    made = run("index", tmp_path / "corpus.jsonl", "--out", tmp_path / "index")
+    assert (
+        "not used  shop (objects), sizes (lists of numbers), new (booleans), my price (numbers); keep numbers with "
+        "--number 'my price'" in made.output
+    )
+
+
 def test_the_summary_lists_numbers_that_are_kept_and_that_are_not(corpus, run, tmp_path):
     build = ("index", corpus / "corpus.jsonl", "--out", tmp_path / "index", "--replace")
     made = run(*build).output
-    assert "price (numbers; keep them with --number price)" in made and "numbers  " not in made
+    assert "price (numbers); keep numbers with --number price" in made and "numbers  " not in made
     made = run(*build, "--number", "price").output
     assert "numbers  price" in made and "not used" not in made
     assert "first stage          bm25f (k1=1.2,b=0.75,k3=8), the default" in run("describe", tmp_path / "index").output
@@ -141,6 +159,9 @@ def test_models_weights_and_tuning(corpus, index, run, tmp_path):
     for flags, message in (
         (("--set", "k9=1"), "--set has no 'k9'"),
         (("--weights", "title"), "expected name=number"),
+        (("--weights", "title=-1"), "--weights is -1.0; expected numbers from 0"),
+        (("--weights", "names=1"), "--weights has the field 'names', which the index does not have"),
+        (("--set", "k1=-1"), "--set k1 is -1.0; expected a number from 0"),
         (("--model", "bm99"), "--model is 'bm99'"),
     ):
         refused = run(*common, *flags)
@@ -184,6 +205,7 @@ def test_features_make_training_data(corpus, index, run, tmp_path):
     )
     assert again.code == 0, again.output
     assert rs.read(out).n_docs == 4
+    assert "without --qrels all labels are 0" in again.output and "without --qrels" not in outcome.output
     refused = run("features", index, corpus / "queries.tsv")
     assert refused.code == 2 and "--out" in refused.output
 
@@ -210,6 +232,14 @@ def test_from_features_to_a_reranked_run(corpus, index, run, tmp_path):
     trained = run("train", data, "--out", model, "--trees", 4, "--leaves", 3, "--min-docs", 1, "--quiet")
     assert trained.code == 0, trained.output
     assert run("retrieve", index, queries, "--out", first).code == 0
+    for line, waited in (
+        (("retrieve", index, queries, "--out", first), "retrieving: "),
+        (("features", index, queries, "--qrels", qrels, "--out", data), "features: "),
+        (("rerank", index, model, queries, "--out", second), "re-ranking: "),
+        (("predict", model, data, "--out", tmp_path / "scores.txt"), "scoring: "),
+        (("evaluate", model, data), "reading the data"),
+    ):
+        assert waited in run(*line).output and waited not in run(*line, "-q").output
     outcome = run("rerank", index, model, queries, "--run", first, "--out", second)
     assert outcome.code == 0, outcome.output
     measured = run("evaluate", "--run", first, "--run", second, "--qrels", qrels, "-m", "ndcg@10", "-m", "map")
@@ -222,11 +252,19 @@ def test_from_features_to_a_reranked_run(corpus, index, run, tmp_path):
     assert "queries without judgements, left out: 1; judged queries not in the run, counted as 0: 1" in run(
         "evaluate", "--run", partly, "--qrels", qrels
     ).output.replace("\n", " ")
-    warning = f"warning: 1 of 2 judged queries are not in {partly} and count as 0; --missing-queries skip"
+    warning = f"warning: {partly} has no results for 1 of 2 judged queries, which count as 0; --missing-queries skip"
     assert warning in run("evaluate", "--run", partly, "--qrels", qrels).output
     skipped = run("evaluate", "--run", partly, "--qrels", qrels, "--missing-queries", "skip").output
     assert "warning" not in skipped
     assert "judged queries not in the run, left out: 1" in skipped and "1 of 2 queries counted" in skipped
+    foreign = tmp_path / "foreign.trec"
+    foreign.write_text("1 Q0 other 1 2.5 x\n")
+    refused = run("evaluate", "--run", foreign, "--qrels", qrels)
+    shown = " ".join(refused.output.split())
+    assert refused.code == 2 and f"{foreign}: none of its documents is judged for its query; query 1 has other" in shown
+    refused = run("features", index, qrels, "--out", tmp_path / "of_qrels.parquet")
+    shown = " ".join(refused.output.split())
+    assert refused.code == 2 and "is a file of judgements (TREC qrels), not queries; it is for" in shown
     refused = run("evaluate", model, data, "--missing-queries", "skip")
     assert refused.code == 2 and "--missing-queries is for --run" in refused.output
     refused = run("rerank", index, queries, model, "--out", second)
@@ -270,7 +308,7 @@ def test_split_by_query(files, run, tmp_path):
     assert rs.read(tmp_path / "text" / "test.txt").n_queries == 6
     assert run("split", files / "train.txt", "--out", tmp_path / "x", "--shares", "60").code == 2
     (tmp_path / "few.txt").write_text("1 qid:1 1:1\n0 qid:2 1:2\n")
-    assert "every part needs at least one" in run("split", tmp_path / "few.txt", "--out", tmp_path / "x").output
+    assert "leave a part empty; use larger shares" in run("split", tmp_path / "few.txt", "--out", tmp_path / "x").output
     assert not (tmp_path / "x").exists()
 
 
@@ -366,6 +404,7 @@ def test_fuse(run, tmp_path):
     for arguments, message in [
         ((a, b, "--weights", "1;2"), "--weights is '1;2'; expected numbers separated by commas"),
         ((a,), "1 run to fuse; give at least 2"),
+        ((a, b, a), "a.trec is given twice; name each run once"),
         ((a, b, "--norm", "rank"), "--norm is for the methods sum and mnz"),
     ]:
         outcome = run("fuse", *arguments, "--out", tmp_path / "none.trec")

@@ -81,3 +81,65 @@ def test_split_into_folds(files, run, tmp_path):
     assert sorted(tested) == sorted(rs.read(files / "train.txt").query_ids.tolist())
     refused = run("split", files / "train.txt", "--out", tmp_path / "x", "--folds", 5, "--shares", "80/20")
     assert refused.code == 2 and "--folds and --shares are mutually exclusive" in refused.output
+
+
+def test_split_replaces_earlier_parts_only_where_told(files, run, tmp_path):
+    parts = tmp_path / "parts"
+    line = ("split", files / "train.txt", "--out", parts)
+    assert run(*line).code == 0
+    before = {file.name: file.read_bytes() for file in parts.iterdir()}
+    refused = run(*line, "--seed", 4)
+    shown = " ".join(refused.output.split())
+    assert refused.code == 2 and "train.parquet: exists already; choose another folder, or replace" in shown
+    assert "--replace" in shown
+    assert {file.name: file.read_bytes() for file in parts.iterdir()} == before
+    left = run(*line, "--shares", "80/20", "--replace")
+    assert left.code == 2 and "valid.parquet: is a part of another split" in " ".join(left.output.split())
+    assert {file.name: file.read_bytes() for file in parts.iterdir()} == before
+    assert run(*line, "--seed", 4, "--replace").code == 0
+    assert (parts / "train.parquet").read_bytes() != before["train.parquet"]
+    assert run(*line, "--folds", 3).code == 0
+    refused = run(*line, "--folds", 3)
+    assert refused.code == 2 and "fold1/train.parquet: exists already" in " ".join(refused.output.split())
+    left = run(*line, "--folds", 4, "--replace").output + run(*line, "--folds", 3, "--replace").output
+    assert "fold4/train.parquet: is a part of another split" in " ".join(left.split())
+
+
+def test_cv_replaces_earlier_models_only_where_told(files, run, tmp_path):
+    line = ("cv", files / "train.txt", "--folds", 3, "--algo", "feature", "--feature", "f1", "-q", "--out", tmp_path)
+    assert run(*line).code == 0
+    refused = run(*line)
+    assert refused.code == 2 and "fold1.json: exists already" in " ".join(refused.output.split())
+    assert run(*line, "--replace").code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "sample truncate DATA --k 3 --by f1 --out u.csv",
+            "u.csv: expected a name that ends in .parquet, or for LETOR",
+        ),
+        (
+            "synth cubic --queries 3 --out made",
+            "made: expected a name that ends in .parquet, or for LETOR text in .txt",
+        ),
+        ("synth cubic --queries 3 --out made.parquet.gz", "followed by .gz, .xz, .zst"),
+        ("pack DATA --out packed.csv", "packed.csv: the data is written as Parquet; name it packed.parquet"),
+        ("clicks lists log.jsonl --data DATA --out lists.csv", "lists.csv: expected a name that ends in .parquet"),
+        ("feature-log log.json --out logged.json", "logged.json: expected a name that ends in .parquet"),
+    ],
+)
+def test_names_of_other_formats_are_refused(line, message, files, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = run(*(files / "train.txt" if word == "DATA" else word for word in line.split()))
+    assert outcome.code == 2 and message in " ".join(outcome.output.split())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.letor", "a.dat", "a.svm.gz", "a.TXT", "a.PARQUET", "a.b.txt.xz"])
+def test_names_of_data_files(name, run, tmp_path):
+    assert run("synth", "cubic", "--queries", 3, "--out", tmp_path / name).code == 0
+    data = rs.read(tmp_path / name)
+    assert data.n_queries == 3
+    assert (tmp_path / name).read_bytes().startswith(b"PAR1") == name.endswith(".PARQUET")

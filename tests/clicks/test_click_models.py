@@ -8,9 +8,9 @@ import pytest
 import ranksieve as rs
 from naive_clicks import (
     browsing_clicks,
-    examined_rows,
+    clicks_over_expected,
+    counting_models,
     make_log,
-    pages_of,
     pair_texts,
     position_clicks,
     position_em,
@@ -36,34 +36,16 @@ def by_pair(log, values):
 
 
 def test_counting_models_equal_their_twins(small):
-    shown, clicked, cascade, sdbn = {}, {}, {}, {}
-    for query, documents, clicks in pages_of(small):
-        last = max((place for place, one in enumerate(clicks) if one), default=-1)
-        for place, (document, one) in enumerate(zip(documents, clicks, strict=True)):
-            pair = query, document
-            shown[pair] = shown.get(pair, 0) + 1
-            clicked[pair] = clicked.get(pair, 0) + one
-            for counts, to_last in ((cascade, False), (sdbn, True)):
-                if place < examined_rows(clicks, last=to_last):
-                    n, c, s = counts.get(pair, (0, 0, 0))
-                    counts[pair] = n + 1, c + one, s + (place == last)
+    attractions, satisfactions = counting_models(small)
     fitted = {name: rs.clicks.fit(small, name, prior=0) for name in ("ctr", "cascade", "sdbn")}
-    assert by_pair(small, fitted["ctr"].attraction) == {pair: clicked[pair] / shown[pair] for pair in shown}
-    for name, counts in (("cascade", cascade), ("sdbn", sdbn)):
-        attraction = by_pair(small, fitted[name].attraction)
-        for pair in shown:
-            n, c, _ = counts.get(pair, (0, 0, 0))
-            assert attraction[pair] == pytest.approx(c / n if n else 0.0)
+    assert by_pair(small, fitted["ctr"].attraction) == attractions["ctr"]
+    for name in ("cascade", "sdbn"):
+        assert by_pair(small, fitted[name].attraction) == pytest.approx(attractions[name])
     satisfaction = by_pair(small, fitted["sdbn"].satisfaction)
-    for pair, (_, c, s) in sdbn.items():
-        assert satisfaction[pair] == pytest.approx(s / c if c else 0.0)
+    assert {pair: satisfaction[pair] for pair in satisfactions} == pytest.approx(satisfactions)
     shares = rs.clicks.fit(small, "rctr").examination
-    expected = {}
-    for query, documents, _ in pages_of(small):
-        for place, document in enumerate(documents):
-            expected[query, document] = expected.get((query, document), 0) + shares[place]
     coec = by_pair(small, rs.clicks.fit(small, "coec", prior=0).attraction)
-    assert coec == pytest.approx({pair: clicked[pair] / expected[pair] for pair in expected})
+    assert coec == pytest.approx(clicks_over_expected(small, shares))
 
 
 def test_the_position_based_model_has_the_likelihood_of_slow_maximisation(small):
@@ -112,13 +94,13 @@ def test_trust_bias_is_found():
     log, relevance = make_log(30_000, click=click, seed=6)
     model = rs.clicks.fit(log, "trust")
     assert model.examination == pytest.approx(positive, abs=0.03)
-    assert model.unearned == pytest.approx(negative, abs=0.03)
+    assert model.irrelevant_clicks == pytest.approx(negative, abs=0.03)
     truth = np.array([relevance[query, int(doc)] > 0.4 for query, doc in pair_texts(log)])
     assert ((model.attraction > 0.5) == truth).mean() > 0.95
     weights = rs.clicks.inverse_propensity_weights(log, model.propensities(), clip=0, self_normalize=False)
     row = int(np.flatnonzero(log.clicks & (log.places == 1))[0])
-    earned, unearned = model.propensities().values[1], model.propensities().unearned[1]
-    assert weights[row] == pytest.approx(1 / (earned + unearned))
+    relevant, irrelevant = model.propensities().values[1], model.propensities().irrelevant_clicks[1]
+    assert weights[row] == pytest.approx(1 / (relevant + irrelevant))
 
 
 def test_swaps_give_propensities_though_documents_never_change_places():
@@ -231,7 +213,7 @@ def test_bad_requests_are_one_clear_line(small, tmp_path):
         (lambda: rs.clicks.fit(small, "pbn"), "did you mean 'pbm'"),
         (lambda: rs.clicks.fit(small, prior=-1), "prior is -1"),
         (lambda: rs.clicks.judge(rs.clicks.fit(small, "rctr")), "says nothing about documents"),
-        (lambda: rs.clicks.fit(small, "sdbn").propensities(), "no examination by place"),
+        (lambda: rs.clicks.fit(small, "sdbn").propensities(), "no examination probabilities"),
         (lambda: rs.clicks.fit(small, "pbm").satisfaction, "no satisfaction"),
         (lambda: rs.clicks.propensities(small, "guess"), "method is 'guess'"),
         (lambda: rs.clicks.judge(rs.clicks.fit(small), shrinkage=-1), "shrinkage is -1"),
@@ -253,6 +235,7 @@ def test_propensities_are_saved(tmp_path):
     given = rs.clicks.Propensities([1, 0.5], "trust", np.array([0.2, 0.1]))
     given.save(tmp_path / "p.json")
     again = rs.clicks.Propensities.load(tmp_path / "p.json")
-    assert again.values.tolist() == [1, 0.5] and again.unearned.tolist() == [0.2, 0.1] and again.method == "trust"
+    assert again.values.tolist() == [1, 0.5] and again.method == "trust"
+    assert again.irrelevant_clicks.tolist() == [0.2, 0.1]
     (tmp_path / "list.json").write_text("[1, 0.25]")
     assert rs.clicks.Propensities.load(tmp_path / "list.json").at([0, 1, 7]).tolist() == [1, 0.25, 0.25]

@@ -151,7 +151,7 @@ def test_judged_lists_weight_queries_by_their_ideal(data, log):
     assert sorted(by_confidence) == pytest.approx(sorted(judged.confidence))
     with pytest.raises(ParameterError, match="weights is 'all'"):
         rs.clicks.judged_lists(judged, data, weights="all")
-    with pytest.raises(ParameterError, match="others would change nothing; use weights='ideal' or"):
+    with pytest.raises(ParameterError, match="so others has no effect; use weights='ideal' or"):
         rs.clicks.judged_lists(judged, data, weights="confidence", others=True)
 
 

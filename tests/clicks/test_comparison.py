@@ -91,6 +91,11 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     assert 88 <= inside <= 100
 
 
+def test_a_sign_test_without_decided_pages_shows_nothing():
+    assert rs.clicks.sign_test(0, 0) == 1.0
+    assert rs.clicks.preference([0, 0]).sign_p_value == 1.0
+
+
 def test_the_needed_pages_show_the_preference_with_the_promised_chance():
     n = rs.clicks.needed_pages(60, 40, 100)
     wins = np.random.default_rng(0).binomial(n, 0.6, 400)
@@ -140,7 +145,7 @@ def test_the_logged_ranking_has_the_logged_value():
 def test_few_clicks_are_warned_of():
     log = rs.clicks.read([{"query": "a", "documents": ["x", "y"], "clicks": [0]}] * 20)
     run = Run.from_rows([("a", "y", 2.0), ("a", "x", 1.0)])
-    with pytest.warns(RanksieveWarning, match="count as much as 20"):
+    with pytest.warns(RanksieveWarning, match="the effective number of clicks is 20"):
         found = rs.clicks.estimate(log, run, rs.clicks.Propensities([1, 0.5]))
     assert found.ips == pytest.approx(1 / np.log2(3))
     with pytest.raises(DataError, match="no teams"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import ranksieve as rs
 from naive_clicks import rated
-from ranksieve.boosting.training_rows import ObjectiveView
+from ranksieve.boosting.views import ObjectiveView
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning
 from ranksieve.evaluation.metrics import parse_metric
 

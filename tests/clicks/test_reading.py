@@ -73,6 +73,11 @@ def test_clicks_are_places_ids_or_flags():
     assert rs.clicks.read([page | {"clicks": []}]).n_clicks == 0
 
 
+def test_the_first_click_below_the_depth_does_not_count():
+    log = rs.clicks.read([{"query": "q", "documents": ["a", "b", "c"], "clicks": [1, 2]}] * 2, depth=2)
+    assert log.clicks.tolist() == [False, True] * 2
+
+
 def test_depth_and_dwell_limit_what_counts():
     log = rs.clicks.read(PAGES, depth=2, min_dwell=10)
     assert log.n_places == 2
@@ -231,6 +236,7 @@ def test_ubi_is_read_as_it_is_written(tmp_path):
     assert log.doc_ids[log.documents].tolist() == ["d7", "d2", "d9", "d2", "d5", "b1", "b2"]
     assert log.clicks.astype(int).tolist() == [0, 1, 0, 0, 0, 0, 1]
     assert log.times[0] == log.times[1] == 1714557600
+    assert log.sessions.tolist() == [0, 1, -1]
     notes = " | ".join(log.notes)
     for part in (
         f"query_id occurs twice: 1 ({queries}:5)",

@@ -1,4 +1,4 @@
-"""Simulated users click as they are told, and training data is made of the right documents."""
+"""Simulated users click as their model says, and training data has the right documents."""
 
 from __future__ import annotations
 
@@ -6,21 +6,13 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from naive_clicks import true_relevance
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning
 
 
 @pytest.fixture(scope="module")
 def data():
     return rs.synth.cubic(40)
-
-
-def relevance_of(data, log):
-    """True relevance of each row of a log."""
-    gains = 2.0 ** data.labels.astype(float) - 1
-    rows = np.array([data.offsets[q] for q in np.repeat(log.queries, log.sizes)]) + log.doc_ids[log.documents].astype(
-        int
-    )
-    return gains[rows] / gains.max()
 
 
 def test_the_same_seed_gives_the_same_log(data):
@@ -35,7 +27,7 @@ def test_position_bias_and_noise_are_as_given(data, eta):
     log = rs.clicks.simulate(
         data, rs.clicks.LoggingPolicy(temperature=5.0), rs.clicks.Users(eta=eta, noise=0.2), pages=60_000, seed=3
     )
-    relevance = relevance_of(data, log)
+    relevance = true_relevance(data, log)
     for place in (0, 1, 4):
         for wanted in (0.0, 1.0):
             rows = (log.places == place) & (relevance == wanted)
@@ -51,7 +43,7 @@ def test_trust_bias_makes_users_click_irrelevant_documents_at_the_top(data):
         pages=60_000,
         seed=3,
     )
-    irrelevant = relevance_of(data, log) == 0
+    irrelevant = true_relevance(data, log) == 0
     shares = [log.clicks[irrelevant & (log.places == place)].mean() for place in range(3)]
     assert shares == pytest.approx([0.6, 0.3, 0.2], abs=0.03)
 

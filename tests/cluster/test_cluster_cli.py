@@ -56,8 +56,11 @@ def test_partitions_give_the_same_model_file_on_a_cluster(client, files, tmp_pat
 
 def test_wrong_addresses_and_flags_are_refused(files, tmp_path, monkeypatch):
     monkeypatch.setattr("ranksieve.cluster.connect.CONNECT_TIMEOUT", 0.2)
-    result = run("train", files[0], "--cluster", "tcp://127.0.0.1:1", "--out", tmp_path / "x.txt", "--quiet")
+    alone = ("train", files[0], "--cluster", "tcp://127.0.0.1:1", "--out", tmp_path / "x.txt", "--quiet")
+    result = run(*alone, "--trees", 2)
     assert result.exit_code == 2 and "no scheduler answers" in result.output
+    result = run(*alone)
+    assert result.exit_code == 2 and "no queries are held out on a cluster; give --valid" in result.output
     result = run("train", files[0], "--cluster", "tcp://a:1", "--local-workers", 2, "--out", tmp_path / "x.txt")
     assert result.exit_code == 2 and "mutually exclusive" in result.output
     result = run("train", files[0], "--no-copies", "--out", tmp_path / "x.txt")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -220,7 +221,7 @@ def test_predictions_of_partitions(client, data, parts, tmp_path):
 
 
 def test_what_works_on_one_machine_only_is_refused(client, parts):
-    train = rs.cluster.train
+    train = partial(rs.cluster.train, valid=parts)
     with pytest.raises(ParameterError, match="goss' compares documents"):
         train(client, parts, selection="goss")
     with pytest.raises(ParameterError, match="algo='ranksvm' trains on one machine only"):

@@ -96,6 +96,13 @@ def same_forest(**options) -> bool:
     )
 
 
+def near_the_top(view: Any) -> np.ndarray:
+    """A selection of the user: every second document, if it does not have the lowest score of them."""
+    rows = np.arange(0, view.lists.n_docs, 2)
+    scores = view.scores.at(rows)
+    return rows[scores > scores.min()]
+
+
 def same_scores() -> bool:
     """Whether scores by ranks, with several batches of trees, and scores by values are the CPU's."""
     data = lists(12, 5)
@@ -158,6 +165,7 @@ CHECKS = {
     "selgb": lambda: same_forest(algo="selgb", negatives=0.4, min_negatives=1),
     "lambdamart, map": lambda: same_forest(algo="lambdamart", objective="map", metric="map"),
     "mart": lambda: same_forest(algo="mart", trees=1),
+    "own selection": lambda: same_forest(algo="lambdamart", selection=near_the_top),
     "scores": same_scores,
     "random": lambda: same_rows("random", row_fraction=0.6),
     "adaptive": lambda: same_rows("adaptive"),

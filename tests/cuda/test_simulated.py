@@ -32,7 +32,7 @@ def test_a_tree_from_equal_gradients_is_the_cpus_bit_for_bit(results: dict, name
     assert results[name] is True
 
 
-@pytest.mark.parametrize("name", ["selgb", "lambdamart, map", "mart"])
+@pytest.mark.parametrize("name", ["selgb", "lambdamart, map", "mart", "own selection"])
 def test_a_run_has_the_cpus_splits_metrics_and_scores(results: dict, name: str) -> None:
     assert results[name] is True
 

@@ -137,7 +137,7 @@ def test_texts_in_memory_are_to_be_dropped():
         with pytest.raises(DataError) as caught:
             use(frame, COLUMNS["label"], qid=COLUMNS["qid"])
         assert str(caught.value).endswith(
-            "; drop it, or use its categories, categorical='brand' of Ranker.fit or of DataFile(table, …)"
+            "; drop it, or use its categories with categorical='brand' of Ranker.fit or of DataFile(table, …)"
         )
 
 

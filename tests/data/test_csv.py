@@ -100,7 +100,7 @@ def test_complaints(tmp_path, text, message):
 def test_another_column_may_hold_the_labels(tmp_path):
     """What the complaint about labels that are texts advises."""
     path = written(tmp_path, "label,rating,qid,bm25\ngood,2,a,1\nbad,0,a,3\n")
-    with pytest.raises(DataError, match=r"column 'label' holds 'good'; .*or name another column, label='NAME'"):
+    with pytest.raises(DataError, match=r"column 'label' holds 'good'; .*or name another column with label='NAME'"):
         read(path)
     data = read(path, label="rating")
     assert data.labels.tolist() == [2, 0] and data.feature_names == ("bm25",)

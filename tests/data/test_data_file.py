@@ -127,30 +127,35 @@ def test_categorical_and_ignore_take_names(parameter, wrong):
         DataFile("train.csv", **{parameter: wrong})
 
 
-def test_names_with_commas_are_given_in_lists_or_with_question_marks(tmp_path):
+def test_names_with_commas_are_given_in_lists_or_with_commas_in_brackets(tmp_path):
     n = 40
     columns = {
         "label": [k % 2 for k in range(n)], "qid": [k // 10 for k in range(n)], "price, net": [k % 7 for k in range(n)],
+        "price; net": [k % 3 for k in range(n)],
         "bm25": [k % 5 for k in range(n)], "brand, short": ["ab"[k % 2] for k in range(n)],
         "size [cm]": ["x y"] * n,
     }  # fmt: skip
     pd.DataFrame(columns).to_csv(tmp_path / "data.csv", index=False)
-    with pytest.raises(DataError, match=r"categorical='brand\? short'"):  # which can be copied
+    with pytest.raises(DataError, match=r"categorical='brand\[,\] short'"):  # which can be copied
         rs.read(tmp_path / "data.csv", ignore="size [cm]")
     for names in (["size [cm]"], "size [cm]", "size*"):
-        for brand in (["brand, short"], "brand? short"):
+        for brand in (["brand, short"], "brand[,] short"):
             data = rs.read(tmp_path / "data.csv", ignore=names, categorical=brand)
-            assert data.feature_names == ("price, net", "bm25", "brand, short")
+            assert data.feature_names == ("price, net", "price; net", "bm25", "brand, short")
             assert data.categories == {"brand, short": ["a", "b"]}
     file = rs.DataFile(tmp_path / "data.csv", ignore=["size [cm]", "brand, short"])
     settings = {"trees": 2, "leaves": 4, "min_docs": 1, "verbose": False}
-    for features in (["price, net"], "price? net"):
+    for features in (["price, net"], "price[,] net"):
         assert np.unique(rs.train(file, features=features, **settings).feature).tolist() == [0]
-    models = [rs.train(file, monotone=one, **settings) for one in ({"price, net": 1}, "price? net:+1", "1,0")]
+    models = [rs.train(file, monotone=one, **settings) for one in ({"price, net": 1}, "price[,] net:+1", "1,0,0")]
     assert len({tuple(model.leaf_values) for model in models}) == 1
-    with pytest.raises(ParameterError, match=r"no feature is named 'price'; .*write \? for the comma in a name"):
+    with pytest.raises(ParameterError, match=r"no feature is named 'price'; .*write \[,\] for the comma in a name"):
         rs.train(file, features="price, net", **settings)
-    named = data.with_features(["a, b", "c", "d"], categorical=["a, b"])
+    assert rs.read(file.path, ignore=["price, net", "size [cm]", "brand, short"]).feature_names == (
+        "price; net",
+        "bm25",
+    )
+    named = data.with_features(["a, b", "c", "d", "e"], categorical=["a, b"])
     assert "a, b" in named.categories
 
 

@@ -1,4 +1,4 @@
-"""Features of an index are told from those of users by their names."""
+"""Features of an index and users' own features are distinguished by their names."""
 
 from __future__ import annotations
 

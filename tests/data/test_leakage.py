@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import ranksieve as rs
+from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.leakage import feature_sums, same_documents, same_labels
 from ranksieve.data.read import open_data
 from samples import small_dataset
@@ -72,6 +73,13 @@ def test_checksums_do_not_depend_on_the_file(tmp_path):
     assert feature_sums(open_data(tmp_path / "data.parquet"), queries) == want
     few = [sum(one) % 2**64 for one in zip(*(_of_blocks(data, queries, rows) for rows in (3, 4)), strict=True)]
     assert few == [2 * want[query] % 2**64 for query in queries]
+
+
+def test_the_blocks_of_a_query_add_up_to_the_checksum_of_all_its_documents():
+    data = small_dataset(n_queries=3)
+    queries = [str(id) for id in data.query_ids]
+    parts = [Piece(data.take_rows(np.arange(start, data.n_docs, 3))) for start in range(3)]
+    assert feature_sums(JoinedSource(parts), queries) == feature_sums(data, queries)
 
 
 def _of_blocks(data, queries, rows):

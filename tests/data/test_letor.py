@@ -1,7 +1,8 @@
-"""LETOR text: what is read, what is written, and what is complained about."""
+"""LETOR text: what is read, what is written, and what is refused."""
 
 import gzip
 import lzma
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.datasets import load_svmlight_file
 from ranksieve.data import letor_lines
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.letor import write_letor
+from ranksieve.data.letor_side_files import SideFiles
 from ranksieve.data.read import open_data, read
 from ranksieve.errors import DataError, MissingExtraError
 from ranksieve.kernels import letor as kernel
@@ -232,6 +234,18 @@ def test_lightgbm_side_files(tmp_path):
         (tmp_path / "rank.train.weight").write_text(weights)
         with pytest.raises(DataError, match=message):
             read(path)
+
+
+def test_side_files_take_little_memory_besides_their_numbers(tmp_path):
+    path, n = tmp_path / "rank.train", 20_000
+    (tmp_path / "rank.train.weight").write_text("0.123456789\n" * n)
+    SideFiles(str(path))  # what is loaded once does not count
+    tracemalloc.start()
+    sides = SideFiles(str(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sides.weights is not None and sides.weights.tolist() == [0.123456789] * n
+    assert peak < 50 * n
 
 
 def random_data(rng, n_docs=300, n_features=12):

@@ -1,4 +1,4 @@
-"""Files that are neither data nor models are told from those, and where they belong is said."""
+"""Files that are neither data nor models are recognised, and the message says what they are for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import pytest
 
 import ranksieve as rs
-from ranksieve.data.other_files import BY_ENDING, HEAD_BYTES, JSON_LINES, QRELS, QUERIES, RUN, other_file
+from ranksieve.data.other_files import BY_ENDING, HEAD_BYTES, JSON_LINES, QRELS, QUERIES, RUN, TRIALS, other_file
 from ranksieve.errors import DataError, ModelError
 
 LONG = json.dumps({"id": "1", "text": "word " * HEAD_BYTES})
@@ -21,6 +21,7 @@ TEXTS = [
     ("1\tred wine\n2\t2024\n3\twhite car\n", QUERIES),
     ("qid\tquery\nq1\tred wine\n", QUERIES),
     ('{"id": "1", "text": "a"}\n{"id": "2"}\n', JSON_LINES),
+    ('{"op_code": 0, "worker_id": "a"}\n', TRIALS),
     (f"{LONG}\n{LONG}\n", None),  # the first line is cut: it may be a model
     ('{"learner": {}}\n', None),
     ('{\n "learner": {}\n}\n', None),

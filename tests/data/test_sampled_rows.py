@@ -49,6 +49,14 @@ def test_parts_have_the_weights_of_their_rows(short_stripes, first, n):
     assert sampled_rows.is_sampled(first, n) == any(weights(first, n))
 
 
+def test_keys_are_those_of_splitmix64():
+    """Its first outputs with the seed 0, as in Vigna's reference; another hash would change the bits of models."""
+    numbers = np.arange(3, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    expected = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    assert sampled_rows.key_of(numbers, 1).tolist() == expected
+    assert sampled_rows.key_of(numbers, 4).tolist() == [key // 4 for key in expected]
+
+
 def test_few_stripes_of_large_data_stand_for_all_rows():
     assert [sampled_rows.weight_of(stripe) for stripe in (0, 15, 16, 17, 32, 34, 63, 64, 68, 76)] == [
         1, 1, 0, 2, 0, 4, 0, 0, 8, 8,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from naive import kept_rows
-from ranksieve.data.negatives import share_of
+from naive import best_first, kept_rows, top_negatives
+from ranksieve.data.lists import share_of
 from ranksieve.data.sampling import fold_queries, split_queries
 from ranksieve.errors import DataError, ParameterError
 from samples import small_dataset
@@ -23,8 +23,9 @@ def tied_dataset(seed=0):
     )
 
 
-def by_value(rows, values):
-    return sorted(rows, key=lambda row: (np.isnan(values[row]), -values[row], row))
+def negatives_of(data):
+    """The number of negatives of each query."""
+    return np.add.reduceat(data.labels == 0, data.offsets[:-1])
 
 
 def assert_rows(sampled, data, rows):
@@ -38,7 +39,7 @@ def assert_rows(sampled, data, rows):
 def test_truncate(k, feature):
     data = tied_dataset()
     values = data.column(6 if feature is None else feature)
-    dropped = kept_rows(data, lambda rows: by_value(rows, values)[:k])
+    dropped = kept_rows(data, lambda rows: best_first(rows, values)[:k])
     assert_rows(rs.sampling.truncate(data, k, by=feature, positives="drop"), data, dropped)
     kept = sorted({*dropped, *np.flatnonzero(data.labels)})
     assert_rows(rs.sampling.truncate(data, k, by=feature), data, kept)
@@ -56,14 +57,9 @@ def test_truncate_warns_of_the_trap():
 def test_by_model(share):
     data = tied_dataset(1)
     scores = np.random.default_rng(0).integers(0, 5, data.n_docs).astype(float)
-    ours = scores[data.lists.order]
-
-    def keep(rows):
-        negatives = [row for row in rows if data.labels[row] == 0]
-        n = max(1, share_of(len(negatives), share))
-        return [row for row in rows if data.labels[row] > 0] + by_value(negatives, ours)[:n]
-
-    assert_rows(rs.sampling.by_model(data, scores, share), data, kept_rows(data, keep))
+    counts = np.maximum(1, share_of(negatives_of(data), share))
+    expected = top_negatives(data.labels, scores[data.lists.order], data.offsets, counts)
+    assert_rows(rs.sampling.by_model(data, scores, share), data, expected)
 
 
 @pytest.mark.parametrize("order", ["ascending", "descending"])
@@ -71,20 +67,16 @@ def test_by_model(share):
 def test_undersample_by_feature(order, amount):
     data = tied_dataset(2)
     values = data.column("f7")
-
-    def keep(rows):
-        negatives = [row for row in rows if data.labels[row] == 0]
-        n = amount["n"] if "n" in amount else share_of(len(negatives), amount["share"])
-        chosen = by_value(negatives, values if order == "descending" else -values)[:n]
-        return [row for row in rows if data.labels[row] > 0] + chosen
-
-    assert_rows(rs.sampling.undersample(data, order=order, by="f7", **amount), data, kept_rows(data, keep))
+    n_negatives = negatives_of(data)
+    counts = share_of(n_negatives, amount["share"]) if "share" in amount else np.full_like(n_negatives, amount["n"])
+    expected = top_negatives(data.labels, values if order == "descending" else -values, data.offsets, counts)
+    assert_rows(rs.sampling.undersample(data, order=order, by="f7", **amount), data, expected)
 
 
 def test_random_undersamples_have_the_counts_and_follow_the_seed():
     data = tied_dataset(3)
     samples = [rs.sampling.undersample(data, share=0.3, seed=seed) for seed in (0, 0, 1)]
-    n_negatives = np.add.reduceat(data.labels == 0, data.offsets[:-1])
+    n_negatives = negatives_of(data)
     for sampled in samples:
         assert (sampled.labels > 0).sum() == (data.labels > 0).sum()
         chosen = np.add.reduceat(sampled.labels == 0, sampled.offsets[:-1])
@@ -127,7 +119,7 @@ def test_splits_cover_every_query_once():
     for shares in ((0.5, 0.6), (1.2, -0.2), ()):
         with pytest.raises(ParameterError, match="add up to 1"):
             split_queries(10, shares)
-    with pytest.raises(DataError, match="at least one"):
+    with pytest.raises(DataError, match=r"0.6, 0.2, 0.2 of 2 queries leave a part empty"):
         split_queries(2)
 
 
@@ -137,6 +129,7 @@ def test_folds_test_and_validate_every_query_once():
         assert sorted(query for fold in folds for query in fold[part]) == list(range(13))
     for fold in folds:
         assert sorted(np.concatenate(fold)) == list(range(13))
+    assert len(list(fold_queries(3, 3))) == 3
     with pytest.raises(ParameterError, match="at least 3"):
         next(fold_queries(10, 2))
     with pytest.raises(DataError, match="every fold"):

@@ -7,6 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+import naive_forest
+from naive import best_first
+from naive_experiments import heat_map
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.analyses import (
     difference_by_size,
@@ -24,10 +27,7 @@ def test_shared_leaves_count_every_pair(n_trees, n_leaves, dtype):
     sizes = [1, 0, 40, 3, 25]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     leaves = rng.integers(0, n_leaves, (offsets[-1], n_trees)).astype(dtype)
-    expected = np.zeros(n_trees + 1, int)
-    for start, stop in itertools.pairwise(offsets):
-        for i, j in itertools.combinations(range(start, stop), 2):
-            expected[(leaves[i] == leaves[j]).sum()] += 1
+    expected = naive_forest.shared_leaves(leaves, offsets).sum(axis=0)
     np.testing.assert_array_equal(shared_leaves(leaves, offsets), expected)
 
 
@@ -53,7 +53,7 @@ def test_ranks_are_those_of_sorting():
     values[[3, 20]] = np.nan
     ranks = list_ranks(values, offsets)
     for start, stop in itertools.pairwise(offsets):
-        order = sorted(range(start, stop), key=lambda row: (np.isnan(values[row]), -values[row], row))
+        order = best_first(range(start, stop), values)
         assert [ranks[row] for row in order] == list(range(1, stop - start + 1))
     with pytest.raises(DataError, match="one per document"):
         list_ranks(values, [0, 5])
@@ -65,15 +65,9 @@ def test_heat_map_is_the_mean_count_of_a_cell():
     chosen = [(q, r, int(rng.integers(1, 15))) for q in range(23) for r in range(1, sizes[q] + 1) if rng.random() < 0.3]
     queries, ranks, counts = (np.array(column) for column in zip(*chosen, strict=True))
     heat, row_sizes, column_ranks = rank_heat_map(queries, ranks, counts, sizes, shape=(6, 9), most=10)
-    order = sorted(range(23), key=lambda q: (sizes[q], q))
-    known = {(q, r): min(c, 10) for q, r, c in chosen}
-    for row, column in itertools.product(range(6), range(9)):
-        mine = [q for place, q in enumerate(order) if place * 6 // 23 == row]
-        cells = [
-            known.get((q, r), 0) for q in mine for r in range(1, sizes[q] + 1) if (r - 1) * 9 // sizes.max() == column
-        ]
-        np.testing.assert_allclose(heat[row, column], np.mean(cells) if cells else np.nan)
-        assert row_sizes[row] == max(sizes[q] for q in mine)
+    expected, longest = heat_map(chosen, sizes, (6, 9), 10)
+    np.testing.assert_allclose(heat, expected)
+    assert row_sizes.tolist() == longest
     assert column_ranks[0] == 1
     assert (np.diff(column_ranks) > 0).all()
     with pytest.raises(DataError, match="no queries"):

@@ -190,7 +190,7 @@ def test_bad_metrics_are_refused(text, options, message):
         (([0, 1e300], [1.0, 2.0], [0, 2]), "label of row 1 is inf"),
         (([0, 1], [1.0, 2.0], [0, 1]), "from 0 to the number of documents, 2"),
         (([0, 1], [1.0, 2.0], [0, 2, 1, 2]), "fall after query 1"),
-        (([0, 2000], [1.0, 2.0], [0, 2]), "use nDCG, whose gain is the label"),
+        (([0, 2000], [1.0, 2.0], [0, 2]), r"use metric='nDCG@10' \(its gain is the label; ndcg@10 has"),
     ],
 )
 def test_bad_lists_are_refused(lists, message):
@@ -214,7 +214,7 @@ def test_descriptions():
     )
     metric = Metric("ndcg", gain=(0, 1), ties="mean", empty=0, one_label="skip")
     assert metric.describe() == (
-        "ndcg: gain table (0, 1), mean over tied orders, queries without positives count 0, "
+        "ndcg: gain table (0, 1), mean over the orders of ties, queries without positives count 0, "
         "queries with one label left out"
     )
 

@@ -28,7 +28,7 @@ def test_registered_metric(own_metric):
     assert parse_metric("top-label").per_query(*lists).tolist() == [1, 2]
     assert parse_metric("Top-Label", ties="worst").per_query([3, 1], [1, 1], [0, 2]).tolist() == [1]
     assert parse_metric("top-label@5", empty=0).per_query(*lists).tolist() == [0, 0]
-    with pytest.raises(ParameterError, match=r"top-label has no mean over tied orders.*ndcg"):
+    with pytest.raises(ParameterError, match=r"top-label has no mean over orders of ties.*ndcg"):
         parse_metric(own_metric, ties="mean")
     for name in ("ndcg", "rr", "Two Words"):
         with pytest.raises(ParameterError):

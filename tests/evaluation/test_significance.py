@@ -109,7 +109,7 @@ def test_mistakes_are_named(test):
 
 
 def test_parameters_are_checked():
-    with pytest.raises(DataError, match="two or more"):
+    with pytest.raises(DataError, match="at least two"):
         paired_t_test([1], [2])
     with pytest.raises(ParameterError, match="permutations is 0"):
         randomization_test([1], [2], permutations=0)

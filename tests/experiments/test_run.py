@@ -198,7 +198,7 @@ def test_one_run_at_a_time_in_a_folder(results, tmp_path):
         with pytest.raises(DataError, match="another experiment is running"):
             run_experiment(spec, results.folder, jobs=1)
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match="cannot be made"):
+    with pytest.raises(DataError, match="cannot be created"):
         run_experiment(spec, tmp_path / "file", jobs=1)
 
 

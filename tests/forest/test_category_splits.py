@@ -1,4 +1,4 @@
-"""Splits by categories: scores equal walking every tree and LightGBM's, bit for bit."""
+"""Splits by categories: scores equal traversal of every tree and LightGBM's, bit for bit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def case(seed: int, n_docs: int = 40, n_trees: int = 6, n_categories: int = 40, 
 
 @given(st.integers(0, 2**32), st.sampled_from([1, 12, 13, 40, 600]), st.sampled_from([3, 40, 700]), st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_scores_and_leaves_equal_walking_the_trees(seed, n_docs, n_categories, missing_left):
+def test_scores_and_leaves_equal_traversal_of_the_trees(seed, n_docs, n_categories, missing_left):
     forest, X = case(seed, n_docs, n_categories=n_categories)
     if missing_left:  # as XGBoost's models may have it
         forest = dataclasses.replace(forest, default_left=np.ones_like(forest.default_left))

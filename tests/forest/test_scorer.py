@@ -1,4 +1,4 @@
-"""Scoring: every way of it gives the bits of a naive walk."""
+"""Scoring: every way of it gives the bits of a naive traversal."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def oblivious(rng: np.random.Generator, *, depth: int, n_trees: int, n_features:
 
 
 def check(forest: Forest, X: np.ndarray) -> None:
-    """Scores, staged scores and leaves, against a naive walk."""
+    """Scores, staged scores and leaves, against a naive traversal."""
     expected = naive_scores(forest, X)
     np.testing.assert_array_equal(forest.predict(X), expected)
     np.testing.assert_array_equal(forest.predict(np.asfortranarray(X)), expected)
@@ -81,7 +81,7 @@ def check(forest: Forest, X: np.ndarray) -> None:
     zero_missing=st.booleans(),
     near=st.booleans(),
 )
-def test_any_forest_scores_as_the_naive_walk_does(
+def test_any_forest_scores_as_the_naive_traversal_does(
     seed, n_trees, max_leaves, n_features, n_docs, dtype, zero_missing, near
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -236,7 +236,7 @@ def test_documents_that_do_not_fit_are_refused() -> None:
         forest.staged_predict(np.ones((2, 4)), every=0)
 
 
-def test_walking_and_blocks_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traversal_and_blocks_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(8)
     forest = random_forest(rng, n_trees=9, max_leaves=64, n_features=16, thresholds=GRID, zero_missing=True)
     X = documents(rng, 40, 16, np.float64)
@@ -246,8 +246,8 @@ def test_walking_and_blocks_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def as_bins(forest: Forest, cuts: np.ndarray) -> tuple:
-    return (forest.feature, cuts, forest.left, forest.right, forest.default_left, forest.scaled_leaf_values(),
-            forest.split_offsets, forest.leaf_offsets)  # fmt: skip
+    splits = np.stack([forest.feature, cuts, forest.default_left, forest.left, forest.right], axis=1)
+    return splits, forest.scaled_leaf_values(), forest.split_offsets, forest.leaf_offsets
 
 
 @pytest.mark.parametrize("n_features", [3, 16, 50, 75])

@@ -1,6 +1,31 @@
-import numpy as np
+"""Random numbers of rows, against integers of Python, and draws without repetition."""
 
-from ranksieve.kernels.counter_random import draw_per_query
+import numpy as np
+import pytest
+
+import naive_random
+from ranksieve.kernels.counter_random import draw_per_query, step_key, uniform
+
+
+def uniforms(seed, step, rows):
+    """The key of a step, and the numbers of rows under it."""
+    with np.errstate(over="ignore"):  # of 64-bit numbers; interpreted, NumPy warns of it
+        key = np.uint64(step_key(seed, step))
+        return key, [uniform(key, row) for row in rows]
+
+
+@pytest.mark.parametrize(("seed", "step"), [(0, 0), (7, 3), (np.uint64(2**64 - 1), 1000)])
+def test_random_numbers_are_those_of_splitmix64(seed, step):
+    rows = [0, 1, 2, 999_999_999]
+    key = naive_random.step_key(seed, step)
+    assert uniforms(seed, step, rows) == (key, naive_random.uniforms(key, rows))
+
+
+def test_random_numbers_are_uniform_and_unrelated():
+    numbers = np.array([uniforms(seed, step, range(2000))[1] for seed, step in ((0, 0), (0, 1), (1, 0))])
+    assert 0 < numbers.min() < numbers.max() < 1
+    np.testing.assert_allclose(numbers.mean(axis=1), 0.5, atol=0.03)
+    assert (abs(np.corrcoef(numbers)[np.triu_indices(3, 1)]) < 0.08).all()
 
 
 def draw(sizes, counts, key, first=0):

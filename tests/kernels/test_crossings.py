@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from naive_combination import weighted_sum
 from ranksieve.kernels import crossings
 
 
@@ -11,19 +12,6 @@ def lines(seed, sizes=(7, 1, 11)):
     offsets = np.cumsum([0, *sizes])
     intercepts, slopes = rng.normal(size=offsets[-1]).round(1), rng.normal(size=offsets[-1]).round(1)
     return rng, intercepts, slopes, rng.integers(0, 4, offsets[-1]).astype(float), offsets
-
-
-def weighted_sum(intercepts, slopes, gains, place, weights, k):
-    """Gains by rank; equal lines share the mean of theirs."""
-    scores = intercepts + place * slopes
-    order = np.argsort(-scores, kind="stable")
-    total, i = 0.0, 0
-    while i < min(k, len(order)):
-        tied = [row for row in order[i:] if (intercepts[row], slopes[row]) == (intercepts[order[i]], slopes[order[i]])]
-        mean = sum(gains[row] for row in tied) / len(tied)
-        total += sum(mean * weights[j] for j in range(i, min(i + len(tied), k)))
-        i += len(tied)
-    return total
 
 
 @pytest.mark.parametrize(("seed", "k"), [(0, 3), (1, 1), (2, 20)])

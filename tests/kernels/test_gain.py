@@ -9,6 +9,10 @@ from ranksieve.kernels.gain import (
     bounded_gain,
     bounded_value,
     count_of,
+    cut_terms,
+    fraction_of_cut,
+    gain_of_cut,
+    gain_of_sides,
     large_enough,
     node_gain,
     node_value,
@@ -66,3 +70,27 @@ def test_leaves_need_documents_and_second_derivatives():
     assert large_enough(2, 0.5, rules()) and not large_enough(1, 0.5, rules()) and not large_enough(2, 0.4, rules())
     assert not large_enough(2, 0.0, rules(min_hess=0.0, l2=0.0))
     assert large_enough(2, 0.0, rules(min_hess=0.0, l2=0.0, newton=False))
+
+
+@pytest.mark.parametrize("newton", [False, True])
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_a_cut_gains_what_its_sides_gain(newton, sign):
+    given, whole = rules(newton=newton), node(9, 12, 40)
+    left, right = node(4, 5, 16), node(5, 7, 24)
+    expected = node_gain(left, given, False) + node_gain(right, given, False)
+    for bounded in (False, True):  # bounds that are not reached cost nothing
+        found = gain_of_sides(left.total, left.hess, whole, given, 0.0, bounded, sign)
+        rises = node_value(right, given) > node_value(left, given)
+        against = bounded and sign != 0 and rises != (sign > 0)
+        assert found == (-np.inf if against else pytest.approx(expected))
+    assert gain_of_sides(node(4, 1, 16).total, 16, whole, given, 0.0, False, sign) == -np.inf  # too few rows
+
+
+@pytest.mark.parametrize("newton", [False, True])
+def test_the_fraction_of_a_cut_gives_its_gain(newton):
+    given, whole, left = rules(newton=newton), node(9, 12, 40), node(4, 5, 16)
+    terms = cut_terms(whole, given)
+    numerator, denominator = fraction_of_cut(left.total, left.hess, given, terms)
+    expected = gain_of_sides(left.total, left.hess, whole, given, 0.0, False, 0)
+    assert gain_of_cut(numerator / denominator, whole, given, terms) == pytest.approx(expected)
+    assert fraction_of_cut(node(4, 1, 16).total, 16, given, terms) == (0.0, 0.0)  # too few rows

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numba import config
 
-from ranksieve.kernels.category_splits import A_SET, SET, fill_goes_left
+from naive_trees import grow_with_all_histograms
+from ranksieve.kernels.category_splits import A_SET
 from ranksieve.kernels.gain import SplitRules
 from ranksieve.kernels.growing import (
     BLOCK,
@@ -13,9 +14,7 @@ from ranksieve.kernels.growing import (
     grow_tree,
     new_state,
     next_split,
-    search_sums,
     start_tree,
-    sum_members,
 )
 from ranksieve.kernels.histograms import BY_SET, LANES, Columns, TreeRows, sum_leaf
 from ranksieve.kernels.splitting import NO_SPLIT
@@ -99,26 +98,6 @@ def rows_of(n, n_planes):
     grad = rng.integers(-50, 50, n) + 40 * (bins[:, 3] > 6) - 20 * (bins[:, BLOCK + 1] < 2)
     hess = rng.integers(1, 5, n) if n_planes == 2 else np.zeros(0, np.int64)
     return TreeRows(bins, members, np.empty_like(members), (grad << 20) + 1, hess.astype(np.int64))
-
-
-def grow_with_all_histograms(rows, columns, rules, hist, spare):
-    """The same trees, with a histogram of each leaf."""
-    state, members = new_state(N_LEAVES), {0: rows.members.copy()}
-    start_tree(state, rules, *sum_members(rows, 0, len(rows.members)))
-    while True:
-        if state.searched.any():
-            smaller = state.pair[0]
-            own = rows._replace(members=members[smaller])
-            sum_leaf(own, columns, 0, len(own.members), hist, spare, state.slots[smaller], -1)
-            search_sums(state, columns, rules, hist)
-        leaf = next_split(state, columns, rules)
-        if leaf < 0:
-            return state
-        new = state.n_leaves[0] - 1
-        split, goes_left = state.splits[new - 1], np.empty(256, np.bool_)
-        fill_goes_left(split[1], split[2] == 1, split[1 + SET :], goes_left)
-        left = goes_left[rows.bins[members[leaf], split[0]]]
-        members[leaf], members[new] = members[leaf][left], members[leaf][~left]
 
 
 @pytest.mark.parametrize(

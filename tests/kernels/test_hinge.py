@@ -1,12 +1,11 @@
 """The squared hinge and its second derivative, against every pair of a list."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from naive_pairs import squared_hinge
 from ranksieve.kernels import hinge
 
 N_FEATURES = 6
@@ -25,15 +24,6 @@ def centred(X, means):
     return np.nan_to_num(X.astype(np.float64) - means)
 
 
-def pairs(labels, scores, offsets):
-    """Pairs of documents of one list of which the first should beat the second by 1 and does not."""
-    for start, stop in itertools.pairwise(offsets):
-        for i in range(start, stop):
-            for j in range(start, stop):
-                if labels[i] > labels[j] and scores[i] - scores[j] < 1:
-                    yield i, j
-
-
 @pytest.mark.parametrize(("seed", "sizes", "n_grades"), [(0, [9, 1, 12], 2), (1, [1], 3), (2, [7] * 20, 5)])
 def test_a_block_adds_up_its_pairs(interpreted, seed, sizes, n_grades):
     module = interpreted(hinge)
@@ -42,17 +32,7 @@ def test_a_block_adds_up_its_pairs(interpreted, seed, sizes, n_grades):
     module.grade_numbers(labels, offsets, grades)
     losses, gradients = np.zeros(module.PARTS), np.zeros((module.PARTS, N_FEATURES))
     module.block_hinge(X, offsets, grades, weights, means, coefficients, losses, gradients)
-    rows = centred(X, means)
-    scores = rows @ coefficients
-    loss, gradient = 0.0, np.zeros(N_FEATURES)
-    counts, sums = np.zeros(len(X)), np.zeros((len(X), N_FEATURES))
-    for i, j in pairs(labels, scores, offsets):
-        margin, weight = 1 - (scores[i] - scores[j]), weights[i] * weights[j]
-        loss += weight * margin**2
-        gradient -= 2 * weight * margin * (rows[i] - rows[j])
-        counts[i] += weight
-        counts[j] += weight
-        sums[i] += weights[j] * rows[j]
+    loss, gradient, counts, sums = squared_hinge(centred(X, means), labels, offsets, weights, coefficients)
     assert losses.sum() == pytest.approx(loss)
     np.testing.assert_allclose(gradients.sum(axis=0), gradient, atol=1e-10)
 
@@ -82,8 +62,6 @@ def test_the_loss_of_a_list_is_the_sum_over_its_pairs(seed, n, n_grades):
     rows = np.eye(n, dtype=np.float32)  # a coefficient is a score, and the gradient has the derivative by each score
     rows.flags.writeable = False  # as in training: compiled once
     hinge.block_hinge(rows, offsets, grades, weights, np.zeros(n), scores, losses, slopes)
-    margins = np.maximum(0, 1 - (scores[:, None] - scores[None, :])) * (labels[:, None] > labels[None, :])
-    products = weights[:, None] * weights[None, :]
-    assert losses.sum() == pytest.approx((products * margins**2).sum(), abs=1e-9)
-    expected = (2 * products * margins).sum(axis=0) - (2 * products * margins).sum(axis=1)
-    np.testing.assert_allclose(slopes.sum(axis=0), expected, atol=1e-9)
+    loss, gradient, *_ = squared_hinge(np.eye(n), labels, offsets, weights, scores)
+    assert losses.sum() == pytest.approx(loss, abs=1e-9)
+    np.testing.assert_allclose(slopes.sum(axis=0), gradient, atol=1e-9)

@@ -75,11 +75,11 @@ def test_values_are_looked_up_at_any_position(first):
 
 
 @numba.njit
-def noted(heads, marks, limit, out):
+def noted(values, marks, limit, out):
     """The numbers of values of at least `limit` whose mark is 0, and how many there are."""
     n = 0
-    for first in range(0, len(heads), 16):
-        n = lanes.append_numbers(out, n, first, lanes.at_least(heads, first, limit) & lanes.are_zero(marks, first))
+    for first in range(0, len(values), 16):
+        n = lanes.append_numbers(out, n, first, lanes.at_least(values, first, limit) & lanes.are_zero(marks, first))
     return n
 
 
@@ -87,11 +87,11 @@ def noted(heads, marks, limit, out):
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
 def test_numbers_of_wanted_elements_are_appended(share):
     rng = np.random.default_rng(3)
-    heads, marks = rng.random(160).astype(np.float32), (rng.random(160) < 0.3).astype(np.uint8)
-    heads[[5, 90]] = np.nan, np.inf
+    values, marks = rng.random(160).astype(np.float32), (rng.random(160) < 0.3).astype(np.uint8)
+    values[[5, 90]] = np.nan, np.inf
     limit, out = np.float32(1.0 - share), np.full(176, -1, np.int32)
-    n = noted(heads, marks, limit, out)
-    assert out[:n].tolist() == np.flatnonzero((heads >= limit) & (marks == 0)).tolist()
+    n = noted(values, marks, limit, out)
+    assert out[:n].tolist() == np.flatnonzero((values >= limit) & (marks == 0)).tolist()
     for k in range(16):  # each bit alone, and all but it
         for bits in (1 << k, 0xFFFF ^ (1 << k)):
             assert appended(np.uint16(bits), out) == bin(bits).count("1")

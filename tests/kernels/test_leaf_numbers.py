@@ -1,4 +1,4 @@
-"""Leaf numbers in blocks, against a walk down every tree; the registers are those of `naive_lanes`."""
+"""Leaf numbers in blocks, against a traversal of every tree; the registers are those of `naive_lanes`."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(np.__version__ < "2", reason="older versions mak
 
 
 @pytest.mark.parametrize(("n_docs", "n_features", "with_sets"), [(70, 3, False), (530, 20, False), (90, 4, True)])
-def test_blocks_give_what_walks_give(interpreted, n_docs, n_features, with_sets):
+def test_blocks_give_what_traversal_gives(interpreted, n_docs, n_features, with_sets):
     interpreted(leaf_numbers, scoring, copy_bytes)
     rng = np.random.default_rng(n_docs)
     trees, leaves_of = binned_forest(rng, 4, 12, n_features, with_sets)

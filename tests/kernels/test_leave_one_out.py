@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from naive_pruning import best_rows, untied_lists
+from naive_pruning import best_rows, list_value, untied_lists
 from ranksieve.kernels import leave_one_out
+from ranksieve.kernels.pruning import Pools, Terms
 
 
 @pytest.mark.parametrize("k", [1, 4, 30])
@@ -36,22 +37,17 @@ def test_a_metric_without_each_tree(interpreted, among, gone):
     terms = rng.integers(0, 100, (40, width))
     terms[:, -1] = 0
     scales = np.ones(3)
-    metric = grades, terms.ravel(), width, among, scales
+    metric = Terms(grades, terms.ravel(), width, among, scales)
 
     def value(total, q):
-        out, order = 0, best_rows(total, offsets[q], offsets[q + 1])
-        gaining = 0
-        for rank, row in enumerate(order[: width - 1]):
-            if grades[row] >= 0:
-                out += terms[gaining if among else grades[row], rank]
-                gaining += 1
-        return out
+        return list_value(grades[best_rows(total, offsets[q], offsets[q + 1])], terms, among)
 
     reach = np.ptp(table.reshape(n_trees, 3), axis=1)
     trees = np.array(sorted(set(range(n_trees)) - {gone}, key=lambda t: -reach[t]))
     rows = np.concatenate([best_rows(scores, offsets[q], offsets[q + 1]) for q in range(3)])
     out, pool = np.zeros((2, len(trees)), np.int64), scores[rows].copy()
-    module.changes_without(leaves, trees, reach[trees], table, starts, gone, offsets, rows.copy(), pool, metric, out)
+    pools = Pools(offsets, rows.copy(), pool)
+    module.changes_without(leaves, trees, reach[trees], table, starts, gone, pools, metric, out)
     before = scores - (outputs[:, gone] if gone >= 0 else 0)
     expected = [sum(value(before - outputs[:, t], q) - value(before, q) for q in range(3)) for t in trees]
     assert out.sum(axis=0).tolist() == expected

@@ -1,11 +1,11 @@
 """Key terms and nearest candidates, against sorting all of them."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 
+from naive_retrieval import forward_index, key_vector, neighbour_score
 from ranksieve.kernels import feedback, neighbours
 
 
@@ -15,17 +15,7 @@ def random_documents(rng, n_docs, n_terms):
         {int(term): int(rng.integers(1, 9)) for term in rng.permutation(n_terms)[: rng.integers(0, n_terms)]}
         for _ in range(n_docs)
     ]
-    starts = np.cumsum([0, *map(len, documents)])
-    terms = np.array([term for one in documents for term in one], np.int32)
-    tfs = np.array([tf for one in documents for tf in one.values()], np.int32)
-    return documents, (starts, terms, tfs)
-
-
-def key_vector(document, idf, size):
-    weights = {term: (1 + math.log(tf)) * idf[term] for term, tf in document.items()}
-    best = sorted((term for term in weights if weights[term] > 0), key=lambda term: -weights[term])[:size]
-    norm = math.sqrt(sum(weights[term] ** 2 for term in best))
-    return {term: weights[term] / norm for term in best}
+    return documents, forward_index(documents)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -47,13 +37,9 @@ def test_neighbours_are_the_candidates_with_the_largest_cosine(interpreted, monk
     module.describe_neighbours(found, n_terms, offsets, rows, scores, 2, out)
     for start, stop in itertools.pairwise(offsets):
         for c in range(start, stop):
-            own = vectors[rows[c]]
-            like = {d: sum(weight * vectors[rows[d]].get(term, 0.0) for term, weight in own.items())
-                    for d in range(start, stop) if d != c}  # fmt: skip
-            nearest = sorted((d for d in like if like[d] > 0), key=lambda d: -like[d])
             for column, size in enumerate(module.NEAREST):
-                total = sum(like[d] for d in nearest[:size])
-                expected = sum(like[d] * scores[d] for d in nearest[:size]) / total if total else np.nan
+                own = [vectors[row] for row in rows[start:stop]]
+                expected = neighbour_score(own, scores[start:stop], c - start, size)
                 assert out[c, column] == pytest.approx(expected, rel=1e-5, nan_ok=True)
 
 

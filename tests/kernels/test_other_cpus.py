@@ -80,12 +80,12 @@ def _looked_up(rng):
 
 
 def _near(rng):
-    """Rows whose heads are high enough."""
-    heads, marks = rng.random(75).astype(np.float32), (rng.random(75) < 0.3).astype(np.uint8)
+    """Rows whose upper bounds are high enough."""
+    upper_bounds, marks = rng.random(75).astype(np.float32), (rng.random(75) < 0.3).astype(np.uint8)
     out, ceilings = np.full(75 + TOGETHER, -1, np.int32), np.zeros(1)
     candidates = EligibleRows(np.empty(0, np.int32), marks)
-    n = near_rows(candidates, 4, 75, 0.4, 1.0, ceilings, np.empty(0), np.empty(0, np.uint16), heads, out)
-    expected = [row for row in range(4, 75) if heads[row] >= np.float32(0.4) and marks[row] == 0]
+    n = near_rows(candidates, 4, 75, 0.4, 1.0, ceilings, np.empty(0), np.empty(0, np.uint16), upper_bounds, out)
+    expected = [row for row in range(4, 75) if upper_bounds[row] >= np.float32(0.4) and marks[row] == 0]
     assert out[:n].tolist() == expected
     return out[:n]
 

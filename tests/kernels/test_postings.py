@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from naive_retrieval import terms_of_texts
 from ranksieve.kernels import postings
 
 RAW = np.array([2, 0, 1, 0, 3, 2], np.int32)  # words of all texts
@@ -11,18 +12,9 @@ PIECE_STARTS = np.array([[0, 1, 1, 2, 4], [4, 5, 6, 7, 9]])
 PIECES = np.array([1, 0, 2, 1, 1, 2, 0, 2, 0], np.int32)
 
 
-def terms_by_text():
-    """The terms of each text, in order."""
-    texts, start = [], 0
-    for end, analyzer in zip(TEXT_ENDS, ANALYZERS, strict=True):
-        starts = PIECE_STARTS[analyzer]
-        texts.append([int(term) for word in RAW[start:end] for term in PIECES[starts[word] : starts[word + 1]]])
-        start = end
-    return texts
-
-
 def test_tokens_are_counted_and_sorted_by_term(interpreted):
-    module, texts = interpreted(postings), terms_by_text()
+    module = interpreted(postings)
+    texts = terms_of_texts(RAW, TEXT_ENDS, ANALYZERS, PIECE_STARTS, PIECES)
     lengths, counts = np.zeros(3, np.int64), np.zeros(3, np.int64)
     module.count_tokens(RAW, TEXT_ENDS, ANALYZERS, PIECE_STARTS, PIECES, lengths, counts)
     assert lengths.tolist() == [len(terms) for terms in texts]

@@ -1,18 +1,7 @@
 import numpy as np
 
+from naive_retrieval import packed
 from ranksieve.kernels import proximity
-
-
-def packed(places):
-    """Distances of positions, seven bits a byte."""
-    out, before = [], 0
-    for place in places:
-        gap, before = place - before, place
-        while gap >= 128:
-            out.append(gap & 127 | 128)
-            gap >>= 7
-        out.append(gap)
-    return out
 
 
 def test_positions_of_two_terms_in_order(interpreted):

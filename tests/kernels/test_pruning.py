@@ -3,27 +3,24 @@
 import numpy as np
 import pytest
 
-from naive_pruning import best_rows, untied_lists
-from ranksieve.kernels import leave_one_out, pruning
+from naive_pruning import best_rows, list_value, untied_lists
+from ranksieve.kernels import pruning
 
 
 @pytest.mark.parametrize("among", [False, True])
 def test_the_metric_of_lists(interpreted, among):
-    module = interpreted(pruning, leave_one_out)
+    module = interpreted(pruning)
     rng, scores, offsets = untied_lists(0)
     width, grades = 5, rng.integers(-1, 3, len(scores))
-    terms, scales, out = rng.integers(0, 100, 40 * width), rng.random(len(offsets) - 1), np.zeros(4, np.int64)
-    terms.reshape(-1, width)[:, -1] = 0
-    module.list_values(scores, offsets, grades, terms, width, among, scales, out)
+    values, scales, out = rng.integers(0, 100, (40, width)), rng.random(len(offsets) - 1), np.zeros(4, np.int64)
+    values[:, -1] = 0
+    terms = module.Terms(grades, values.ravel(), width, among, scales)
+    module.list_values(scores, offsets, terms, out)
     for q in range(len(offsets) - 1):
-        ranked = [grades[row] for row in best_rows(scores, offsets[q], offsets[q + 1])[: width - 1]]
-        total, gaining = 0, 0
-        for rank, grade in enumerate(ranked):
-            if grade >= 0:
-                total += terms[(gaining if among else grade) * width + rank]
-                gaining += 1
+        ranked = grades[best_rows(scores, offsets[q], offsets[q + 1])]
+        total = list_value(ranked, values, among)
         assert out[q] == round(total * scales[q])
-        assert leave_one_out.current_total(np.array(ranked), terms, width, among) == total
+        assert module.sum_of_terms(ranked[: width - 1], terms) == total
 
 
 @pytest.mark.parametrize(("k", "margin"), [(3, 0), (3, 40), (10, 17), (50, 5)])
@@ -36,7 +33,7 @@ def test_pools_hold_every_document_that_can_enter_the_first_ranks(interpreted, k
     module.find_floors(low, high, offsets, k, margin, floors, counts)
     pool_offsets = np.cumsum([0, *counts])
     rows, pool_scores = np.zeros(pool_offsets[-1], np.int64), np.zeros(pool_offsets[-1], np.int64)
-    module.fill_pools(scores, high, offsets, floors, pool_offsets, rows, pool_scores)
+    module.fill_pools(scores, high, offsets, floors, module.Pools(pool_offsets, rows, pool_scores))
     for q in range(n_lists):
         own = rows[pool_offsets[q] : pool_offsets[q + 1]]
         assert pool_scores[pool_offsets[q] : pool_offsets[q + 1]].tolist() == scores[own].tolist()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from naive_retrieval import random_postings
+from naive_retrieval import random_postings, rank, scores_by_terms
 from ranksieve.kernels import retrieving
 
 
@@ -22,16 +22,9 @@ def test_the_best_documents_of_every_query(interpreted, logarithmic, n_fields):
     queries = starts, terms, masks, scales, rates, totals
     module.retrieve(postings, queries, (factors, steps, bases, logarithmic), k, 2, docs, scores, counts)
     for q in range(4):
-        expected: dict[int, float] = {}
-        for t in range(starts[q], starts[q + 1]):
-            for doc in range(n_docs):
-                x = sum(factors[f, doc] * entries.get((terms[t], doc, f), 0) for f in range(n_fields) if masks[t, f])
-                if x > 0:
-                    part = np.log1p(rates[t] * x * steps[doc]) if logarithmic else x / (x + steps[doc])
-                    expected[doc] = expected.get(doc, 0.0) + scales[t] * part
-        for doc in expected:
-            expected[doc] += bases[doc] * totals[q]
-        best = sorted(expected, key=lambda doc: -expected[doc])[:k]
+        own = [part[starts[q] : starts[q + 1]] for part in (terms, masks, scales, rates)]
+        expected = scores_by_terms(entries, (*own, totals[q]), (factors, steps, bases, logarithmic))
+        best = rank(expected, k)
         assert docs[q, : counts[q]].tolist() == best
         np.testing.assert_allclose(scores[q, : counts[q]], [expected[doc] for doc in best], rtol=1e-5)
 

@@ -1,13 +1,12 @@
 """The vectorised search for cuts against plain loops."""
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import config
 
+from naive_trees import exact_gains
 from ranksieve.kernels.gain import Node, SplitRules, cut_terms
 from ranksieve.kernels.histograms import LANES
 from scanned_cuts import scanned
@@ -24,6 +23,7 @@ def test_scanning_sixteen_features_equals_one_after_the_other(gain, packed, seed
     rng = np.random.default_rng(seed)
     count_bits, n_bins, min_docs = 10, int(rng.integers(1, 30)), int(rng.integers(1, 4))
     min_hess, l2 = (0.0, 0) if gain == "variance" else (rng.integers(0, 12) / 2, int(rng.integers(0, 3)))
+    limits = {"min_docs": min_docs, "min_hess": min_hess, "newton": gain == "newton", "l2": l2}
     hist = np.zeros((2, n_bins, LANES), np.int64)
     n_docs, gradients, seconds = 60, rng.integers(-40, 40, 60), rng.integers(0, 3, 60)
     for k in range(LANES):
@@ -41,14 +41,7 @@ def test_scanning_sixteen_features_equals_one_after_the_other(gain, packed, seed
         group, node = hist[: 1 if gain == "variance" else 2], Node(total, total_hess, -np.inf, np.inf)
     gains, cuts = scanned(group, n_bins, node, rules)
     for k in range(LANES):
-        values = {}
-        for b in range(n_bins):
-            part, h = hist[:, : b + 1, k].sum(axis=1).tolist()
-            n, g = part & ((1 << count_bits) - 1), part >> count_bits
-            x, y = (h + l2, total_hess - h + l2) if gain == "newton" else (n, n_docs - n)
-            if min(n, n_docs - n) >= min_docs and min(h, total_hess - h) >= min_hess and min(x, y) > 0:
-                values[b] = Fraction(g * g, x) + Fraction((int(gradients.sum()) - g) ** 2, y)
-        least = Fraction(int(gradients.sum()) ** 2, total_hess + 2 * l2 if gain == "newton" else n_docs)
+        values, least = exact_gains(hist[:, :, k], count_bits, **limits)
         best = max(values.values(), default=least)
         if best <= least:  # both sides have the mean of the leaf
             assert cuts[k] == -1 or gains[k] == pytest.approx(float(least))

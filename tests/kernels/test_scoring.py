@@ -1,4 +1,4 @@
-"""Scores in blocks, against a walk down every tree; the registers are those of `naive_lanes`."""
+"""Scores in blocks, against a traversal of every tree; the registers are those of `naive_lanes`."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ CASES = [(0, 70, 6, 12, 3, False), (1, 530, 3, 5, 20, False), (2, 90, 5, 9, 4, T
 
 
 @pytest.mark.parametrize(("seed", "n_docs", "n_trees", "max_leaves", "n_features", "with_sets"), CASES)
-def test_blocks_give_what_walks_give(interpreted, seed, n_docs, n_trees, max_leaves, n_features, with_sets):
+def test_blocks_give_what_traversal_gives(interpreted, seed, n_docs, n_trees, max_leaves, n_features, with_sets):
     interpreted(scoring, copy_bytes)
     rng = np.random.default_rng(seed)
     trees, leaves_of = binned_forest(rng, n_trees, max_leaves, n_features, with_sets)

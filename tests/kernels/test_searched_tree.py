@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from naive_trees import split_best_first
 from ranksieve.kernels.gain import SplitRules
 from ranksieve.kernels.growing import new_state
 from ranksieve.kernels.searched_tree import grow_searched
@@ -34,14 +35,7 @@ def searched_nodes(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_best_node_is_split_first(seed, max_leaves):
     gains, found, cuts, children, sums = searched_nodes(seed)
-    expected, leaves = [], [0]
-    while len(leaves) < max_leaves:
-        best = max(leaves, key=lambda node: found[node] - gains[node])
-        if found[best] - gains[best] <= 1e-9 * found[best]:
-            break
-        expected.append(best)
-        leaves[leaves.index(best)] = 2 * best + 1
-        leaves.append(2 * best + 2)
+    expected, leaves = split_best_first(gains, found, max_leaves)
     given = sums.copy()
     given[:7] = 0
     signs = np.zeros(0, np.int8)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from naive_forest import random_forest
+from naive_trees import leaves_of
 from ranksieve.kernels import traverse_binned as kernels
 
 pytestmark = pytest.mark.skipif(np.__version__ < "2", reason="older versions make floats of uint64 and int")
@@ -25,38 +26,26 @@ def test_rows_get_the_trees_they_lack(interpreted, with_sets, with_slots):
         depths[t] = module.pack_tree(splits[a:b], b - a + 1, tests[root:], children[2 * root :])
         if with_sets:
             node_sets[root : root + b - a : 2] = rng.integers(0, 2, len(range(a, b, 2)))
-    descent = module.Descent(
+            splits[a:b:2, 1] = ~node_sets[root : root + b - a : 2]  # as traversal reads sets
+    trees = module.BinnedTrees(
         tests, children, depths, forest.leaf_values, forest.leaf_offsets, node_sets, goes_left.ravel()
     )
     bins = rng.integers(0, 256, (n_rows, n_features)).astype(np.uint8)
     slots = rng.permutation(n_rows).astype(np.int32) if with_slots else np.empty(0, np.int32)
-
-    def value(row, t):
-        root, base, node = 2 * forest.leaf_offsets[t] - t, forest.split_offsets[t], 0
-        if base == forest.split_offsets[t + 1]:
-            return forest.leaf_values[forest.leaf_offsets[t]]
-        own = bins[slots[row]] if with_slots else bins[row]
-        while node >= 0:
-            feature, cut, missing_left, left, right = splits[base + node]
-            is_left = missing_left == 1 if own[feature] == 255 else own[feature] <= cut
-            if with_sets and node_sets[root + node] >= 0:
-                is_left = goes_left[node_sets[root + node], own[feature]]
-            node = left if is_left else right
-        return forest.leaf_values[forest.leaf_offsets[t] + ~node]
-
     rows = rng.permutation(n_rows)[:29]
     done, scores = rng.integers(0, n_trees + 1, n_rows).astype(np.uint16), rng.normal(size=n_rows)
     expected = scores.copy()
     for row in rows[2:]:
+        leaves = leaves_of(splits, forest.split_offsets, bins[slots[row]] if with_slots else bins[row], goes_left)
         for t in range(done[row], n_trees):
-            expected[row] += value(row, t)
+            expected[row] += forest.leaf_values[forest.leaf_offsets[t] + leaves[t]]
     due = int((n_trees - done[rows[2:]].astype(int)).sum())
     row_bins = module.RowBins(bins, slots)
     with np.errstate(over="ignore"):  # places begin below 0 and end above it
-        assert module.catch_up(2, len(rows), row_bins, rows, descent, n_trees, scores, done) == due
+        assert module.catch_up(2, len(rows), row_bins, rows, trees, n_trees, scores, done) == due
         assert scores.tolist() == expected.tolist()
         assert (done[rows[2:]] == n_trees).all()
         found = np.empty(len(rows))
-        module.score_rows(row_bins, rows, descent, n_trees, scores, done, found)
+        module.score_rows(row_bins, rows, trees, n_trees, scores, done, found)
     assert scores[rows[2:]].tolist() == expected[rows[2:]].tolist()
     assert found.tolist() == scores[rows].tolist() and (done[rows] == n_trees).all()

@@ -110,7 +110,7 @@ def test_cut_off_files_are_refused(model, tmp_path):
         path.write_bytes(whole[:length])
         with pytest.raises(ModelError, match=r"model\.json"):
             rs.load(path)
-    with pytest.raises(ModelError, match="cannot be read"):
+    with pytest.raises(ModelError, match="no such file"):
         rs.load(tmp_path / "none.json")
 
 
@@ -132,5 +132,5 @@ def test_files_that_others_have_written_again_and_wrong_info(tmp_path):
         with pytest.raises(ModelError, match="needs feature names and an info object"):
             rs.load(path)
     path.write_text(json.dumps({**content, "info": {**content["info"], "pairs": "x"}}))
-    with pytest.raises(ModelError, match="its training is not as ranksieve writes it"):
+    with pytest.raises(ModelError, match="the information about training in the model file is damaged"):
         rs.load(path)._repr_html_()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 import ranksieve as rs
 from ranksieve import plots
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.analyses import difference_by_size, rank_heat_map
+from ranksieve.plots.style import MORE_COLOURS, line_styles
 from samples import small_dataset
 
 matplotlib.use("agg")
@@ -171,3 +173,42 @@ def test_optimal_steps_are_drawn_tree_by_tree():
         plots.tree_steps({"plain": rs.train(data, **options)})
     with pytest.raises(ParameterError, match="nothing to draw"):
         plots.tree_steps({})
+
+
+def test_texts_beside_points_do_not_cover_each_other():
+    names = [f"run {number}" for number in range(12)]
+    points = {name: (0.02 + 0.0004 * number, 0.4) for number, name in enumerate(names)} | {"other": (0.03, 0.4)}
+    points["run 3"] = points["run 2"]  # the same place
+    groups = dict.fromkeys(names, "SelGB") | {"other": "other"}
+    ax = plots.time_against_quality(points, groups=groups, marks={name: name[4:] for name in names})
+    ax.figure.canvas.draw()
+    assert sorted(text.get_text() for text in ax.texts) == sorted(name[4:] for name in names)
+    boxes = [Text.get_window_extent(text) for text in ax.texts]  # without the lines to the points
+    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
+    inside = ax.get_window_extent()
+    assert all(inside.x0 <= box.x0 and box.x1 <= inside.x1 and box.y0 >= inside.y0 for box in boxes)
+    far = [text for text in ax.texts if text.arrow_patch is not None]
+    assert 0 < len(far) < len(names)
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [((0.0011, 0.0016), 3), ((0.02, 0.13), 4), ((0.9, 130.0), 6)])
+def test_a_logarithmic_axis_has_several_ticks_with_texts(seconds, expected):
+    ax = plots.time_against_quality({"a": (seconds[0], 0.3), "b": (seconds[1], 0.4)})
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    places = [tick for tick in ax.get_xticks() if low <= tick <= high]
+    assert len(places) >= expected
+    shown = [label.get_text() for label in ax.get_xticklabels()]
+    assert {f"{tick:g}" for tick in places} <= set(shown)
+
+
+def test_lines_of_unrelated_names_have_colours_that_differ():
+    names = ["sieve", "SelGB", "LightGBM", "McRank", "LambdaRank net", "RankSVM", "first stage", "MART"]
+    styles = line_styles([*names, "λ-MART"], "λ-MART")
+    assert [styles[name]["color"] for name in names] == list(MORE_COLOURS[:8])
+    assert len({styles[name]["linestyle"] for name in names}) == 4
+    many = line_styles(list("abcdefghijklmnopqrst"))
+    assert len({(style["color"], style["linestyle"]) for style in many.values()}) == 20
+    ordered = line_styles([f"SelGB, negatives {share}" for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1e-05)])
+    red, green, _, _ = np.transpose([style["color"] for style in ordered.values()])
+    assert (np.diff(green) > 0).all() and red[-1] > red[0]  # from dark to light

@@ -9,6 +9,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import numpy as np
+import pandas
 import pytest
 from matplotlib import pyplot
 
@@ -76,6 +77,22 @@ def test_a_model_without_counts_and_a_tree_without_splits_can_be_drawn(forest):
     assert not any("docs" in text for text in labels(rs.plots.tree(bare, max_depth=2)))
     stump = random_forest(np.random.default_rng(0), n_trees=1, max_leaves=1)
     assert len(labels(rs.plots.tree(stump))) == 1
+
+
+def test_a_legend_explains_the_branches(forest):
+    words = [text.get_text() for text in rs.plots.tree(forest, 1).get_legend().get_texts()]
+    assert words == ["yes: to the left", "where missing values go"]
+    stump = random_forest(np.random.default_rng(0), n_trees=1, max_leaves=1)
+    assert rs.plots.tree(stump).get_legend() is None
+
+
+def test_names_of_categories_are_quoted():
+    brands = pandas.Categorical(["O'Neil, Inc", "war", "a", "b"] * 20)
+    labels, queries = [1, 0, 0, 0] * 20, np.repeat(np.arange(20), 4)
+    model = rs.Ranker(trees=1, leaves=2, algo="lambdamart", min_docs=1)
+    model.fit(pandas.DataFrame({"brand": brands}), labels, qid=queries)
+    (split,) = (text.get_text() for text in rs.plots.tree(model).texts if "in " in text.get_text())
+    assert split == "brand\nin “O'Neil, Inc”"
 
 
 def test_what_does_not_exist_is_refused(forest, monkeypatch):

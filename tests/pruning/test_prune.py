@@ -200,7 +200,7 @@ def test_what_cannot_be_pruned_is_refused(forest, data, tmp_path):
     with pytest.raises(ParameterError, match=r"window is 0.0; expected a number above 0"):
         rs.pruning.reweight(forest, data, window=0)
     negatives = rs.Dataset.from_arrays(data.features, np.zeros(data.n_docs), group=data.lists.sizes)
-    with pytest.raises(DataError, match="ndcg@10 is undefined, no query has a positive document"):
+    with pytest.raises(DataError, match="ndcg@10 is undefined because no query has a positive document"):
         rs.prune(forest, valid=negatives, rate=0.5)
     narrow = rs.Dataset.from_arrays(data.features[:, :3], data.labels, group=data.lists.sizes)
     with pytest.raises(DataError, match="3 features; expected 7, as in training"):

@@ -1,4 +1,4 @@
-"""Which trees go: the fast way against scoring every smaller forest anew."""
+"""Which trees are removed: the fast way against scoring every smaller forest anew."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import ranksieve as rs
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.pruning.leaves import find_leaves
-from ranksieve.pruning.strategies import Removals, find_strategy
+from ranksieve.pruning.removals import Removals
+from ranksieve.pruning.strategies import find_strategy
 from ranksieve.pruning.tree_outputs import TreeOutputs
 from ranksieve.rules import integer
 from samples import small_dataset

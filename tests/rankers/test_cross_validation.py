@@ -135,7 +135,7 @@ def test_how_many_folds_are_trained_at_a_time(data, monkeypatch):
     assert fold_jobs(0, 5, data, Params(**QUICK | {"device": "cuda"})) == 1
     with pytest.raises(ParameterError, match="jobs is -1; expected an integer from 1, or 0"):
         rs.cv(data, jobs=-1, **QUICK)
-    with pytest.raises(ParameterError, match="callbacks run in this process; use jobs=1"):
+    with pytest.raises(ParameterError, match="callbacks run only in the calling process; use jobs=1"):
         rs.cv(data, jobs=2, callbacks=[print], **QUICK)
 
 

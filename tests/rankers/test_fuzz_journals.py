@@ -59,5 +59,5 @@ def test_waiting_trials_with_values_outside_the_space_are_refused(tmp_path):
     content = path.read_text()
     assert '"l2": 0.5' in content or '"l2":0.5' in content
     path.write_text(content.replace('"l2": 0.5', '"l2": 99').replace('"l2":0.5', '"l2":99'))
-    with pytest.raises(DataError, match=r"is not a journal of trials, or damaged .*a trial is to have"):
+    with pytest.raises(DataError, match=r"is not a journal of trials, or damaged .*would try"):
         Trials("search", SPACE, path)

@@ -9,30 +9,12 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 import ranksieve as rs
+from naive_pairs import pair_differences, pair_objective
 from ranksieve.data import lists
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.models.linear import Standard
 from ranksieve.rankers.ranksvm import PairLoss
 from samples import small_dataset
-
-
-def pair_differences(data: rs.Dataset, standard: Standard) -> tuple[np.ndarray, np.ndarray]:
-    """Standardised x_i - x_j of every pair i ≻ j of one query, and the product of the two weights."""
-    rows = np.concatenate(list(data.blocks()))
-    features = np.nan_to_num((rows - standard.means) * standard.factors)
-    weights = np.ones(data.n_docs) if data.lists.weights is None else data.lists.weights
-    differences, products = [], []
-    for start, stop in zip(data.offsets[:-1], data.offsets[1:], strict=True):
-        labels = data.labels[start:stop]
-        higher, lower = np.nonzero(labels[:, None] > labels[None, :])
-        differences.append(features[start + higher] - features[start + lower])
-        products.append(weights[start + higher] * weights[start + lower])
-    return np.concatenate(differences), np.concatenate(products)
-
-
-def explicit_objective(data: rs.Dataset, standard: Standard, c: float, weights: np.ndarray) -> float:
-    differences, products = pair_differences(data, standard)
-    return 0.5 * weights @ weights + c * products @ np.square(np.maximum(0, 1 - differences @ weights))
 
 
 def test_the_objective_covers_every_query_and_block(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +25,7 @@ def test_the_objective_covers_every_query_and_block(monkeypatch: pytest.MonkeyPa
     objective = PairLoss(data, standard, 0.7)
     weights = np.random.default_rng(1).normal(size=data.n_features)
     value, gradient = objective(weights)
-    assert value == pytest.approx(explicit_objective(data, standard, 0.7, weights), rel=1e-12)
+    assert value == pytest.approx(pair_objective(data, standard, 0.7, weights), rel=1e-12)
     for feature, step in enumerate(1e-6 * np.eye(data.n_features)):
         slope = (objective(weights + step)[0] - objective(weights - step)[0]) / 2e-6
         assert gradient[feature] == pytest.approx(slope, rel=1e-5, abs=1e-4)
@@ -80,9 +62,9 @@ def test_it_is_the_linear_svm_on_pair_differences(c: float) -> None:
     signs = np.where(np.arange(len(differences)) % 2, 1.0, -1.0)
     svm = LinearSVC(loss="squared_hinge", fit_intercept=False, dual=False, C=c, tol=1e-8, max_iter=100_000)
     theirs = svm.fit(differences * signs[:, None], signs).coef_[0]
-    best = explicit_objective(data, model.standard, c, theirs)
+    best = pair_objective(data, model.standard, c, theirs)
     assert model.info["objective"] == pytest.approx(best, rel=1e-6)
-    assert explicit_objective(data, model.standard, c, model.weights) == pytest.approx(best, rel=1e-6)
+    assert pair_objective(data, model.standard, c, model.weights) == pytest.approx(best, rel=1e-6)
     np.testing.assert_allclose(model.weights, theirs, atol=1e-4)
     assert model.info["converged"]
 
@@ -93,11 +75,11 @@ def test_weights_of_documents_count_in_their_pairs() -> None:
     weights = rng.integers(1, 4, data.n_docs).astype(float)
     weighted = rs.Dataset.from_arrays(data.features, data.labels, group=data.lists.sizes, weights=weights)
     model = rs.train(weighted, algo="ranksvm", c=0.1)
-    best = explicit_objective(weighted, model.standard, 0.1, model.weights)
+    best = pair_objective(weighted, model.standard, 0.1, model.weights)
     assert model.info["objective"] == pytest.approx(best, rel=1e-9)
     for _ in range(5):
         other = model.weights + 0.01 * rng.normal(size=data.n_features)
-        assert explicit_objective(weighted, model.standard, 0.1, other) > best
+        assert pair_objective(weighted, model.standard, 0.1, other) > best
 
 
 def test_thread_count_and_row_order_change_nothing() -> None:

@@ -1,5 +1,6 @@
 """A search on validation lists: resumable, never worse than its first trial, repeated by its flags."""
 
+import dataclasses
 import io
 import re
 import shlex
@@ -13,8 +14,9 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli.app import app
-from ranksieve.errors import InterruptedTuning, MissingExtraError, ParameterError
+from ranksieve.errors import InterruptedTraining, InterruptedTuning, MissingExtraError, ParameterError
 from ranksieve.models.blend import Blend
+from ranksieve.rankers import train as train_module
 from ranksieve.rankers import tune as tune_module
 from ranksieve.rankers.trials import SPACE
 
@@ -61,7 +63,7 @@ def test_trials_that_are_worse_than_the_first_are_not_averaged():
     assert [one.values for one in found.chosen] == [{"learning-rate": 0.05}]
 
 
-@pytest.mark.filterwarnings("ignore:.*after pruning and.*with the first 5 trees")
+@pytest.mark.filterwarnings("ignore:.*after pruning and.*with the first . trees")
 def test_the_mean_is_pruned_to_size_and_not_each_trial():
     found = rs.tune(TRAIN, valid=VALID, trials=3, size=5, **SMALL)
     assert sum(one.model.n_trees for one in found.chosen) > 5 == found.model.n_trees
@@ -69,6 +71,19 @@ def test_the_mean_is_pruned_to_size_and_not_each_trial():
     pruned = rs.prune(mean, valid=VALID, rate=1 - 5 / mean.n_trees)
     assert found.model.leaf_values.tolist() == pruned.leaf_values.tolist()
     assert found.best_score == pruned.info["best_score"]
+    assert found.params.size == 5 and "--size 5" in found.flags
+    assert all(one.params.size == 0 and "--size" not in one.flags for one in found.chosen)
+    alone = rs.tune(TRAIN, valid=VALID, trials=1, size=2, **SMALL)
+    assert alone.params.size == 2 == alone.model.n_trees
+    assert alone.chosen[0].params.size == 0 and alone.chosen[0].model.n_trees > 2
+
+
+def test_a_mean_that_is_worse_than_the_first_trial_is_not_returned(monkeypatch):
+    monkeypatch.setattr(tune_module._Search, "_measured", lambda *_: 0.0)
+    found = rs.tune(TRAIN, valid=VALID, trials=4, **SMALL)
+    best = max(found.trials, key=lambda one: one.value)
+    assert [one.values for one in found.chosen] == [best.values] and found.best_score == best.value
+    assert found.model is found.chosen[0].model and found.best_score == found.model.info["best_score"]
 
 
 def test_other_rankers_are_averaged():
@@ -82,7 +97,9 @@ def test_the_first_trial_has_the_defaults():
     found = rs.tune(TRAIN, valid=VALID, trials=1, trees=3)
     assert ", 1 trial, " in repr(found)
     defaults = rs.params.Params()
-    assert set(found.values) == set(SPACE)
+    assert set(found.values) == set(SPACE) - {"negatives"}  # all lists have fewer than min_negatives
+    found_with = rs.tune(TRAIN, valid=VALID, trials=1, trees=3, min_negatives=1)
+    assert set(found_with.values) == set(SPACE)
     assert found.values["learning-rate"] == defaults.learning_rate
     assert found.values["min-docs"] == defaults.min_docs
 
@@ -106,6 +123,14 @@ def test_a_search_continues_from_its_journal(tmp_path):
     assert len(other.trials) == 1  # other data, other trials
 
 
+def test_trials_of_a_journal_are_trained_again_while_there_is_time(tmp_path):
+    options = {"valid": VALID, "trials": 4, "journal": tmp_path / "log", **SMALL}
+    whole = rs.tune(TRAIN, **options)
+    late = rs.tune(TRAIN, minutes=1e-9, **options)
+    assert [one.values for one in late.chosen] == [whole.values] and len(whole.chosen) > 1
+    assert late.model.leaf_values.tolist() == whole.chosen[0].model.leaf_values.tolist()
+
+
 def _interrupt_after(n_trials):
     def callback(record):
         if record.trials == n_trials and record.step > 1:
@@ -127,6 +152,43 @@ def test_an_interrupted_search_has_the_best_of_its_trials_and_continues(tmp_path
     assert found.best_score == pytest.approx(rs.evaluate(found.model, VALID, "ndcg@10").mean())
     assert [one.values for one in rs.tune(TRAIN, **options).trials] == [one.values for one in whole.trials]
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.filterwarnings("ignore:.*after pruning and.*with the first 5 trees")
+@pytest.mark.parametrize("phase", [None, "reweight"])
+def test_a_search_interrupted_while_it_prunes_has_the_mean(monkeypatch, phase):
+    def interrupted(*given, **named):
+        if phase is None:
+            raise KeyboardInterrupt
+        pruned = rs.prune(*given, **named)
+        return dataclasses.replace(pruned, info={**pruned.info, "pruning": {"interrupted": phase}})
+
+    monkeypatch.setattr(train_module, "prune", interrupted)
+    with pytest.raises(InterruptedTuning) as stopped:
+        rs.tune(TRAIN, valid=VALID, trials=3, size=5, **SMALL)
+    found = stopped.value.found
+    assert len(found.chosen) > 1 and found.model.n_trees == sum(one.model.n_trees for one in found.chosen)
+    assert found.best_score == pytest.approx(rs.evaluate(found.model, VALID, "ndcg@10").mean())
+
+
+@pytest.mark.parametrize("n_trained", [0, 1])
+def test_a_search_interrupted_while_it_trains_again_has_the_models_at_hand(tmp_path, monkeypatch, n_trained):
+    options = {"valid": VALID, "trials": 4, "journal": tmp_path / "log", **SMALL}
+    whole, trained, real = rs.tune(TRAIN, **options), [], tune_module.run
+
+    def run(job):
+        if len(trained) == n_trained:
+            raise InterruptedTraining(whole.model)  # with the trees of one trial so far
+        trained.append(real(job))
+        return trained[-1]
+
+    monkeypatch.setattr(tune_module, "run", run)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        rs.tune(TRAIN, **options)
+    assert isinstance(stopped.value, InterruptedTraining) == isinstance(stopped.value, InterruptedTuning)
+    assert isinstance(stopped.value, InterruptedTuning) == bool(n_trained)
+    if n_trained:
+        assert [one.values for one in stopped.value.found.chosen] == [whole.values]
 
 
 @pytest.mark.parametrize("n_trials", [0, 1])
@@ -218,11 +280,13 @@ def _repeated(output):
 
 
 @pytest.mark.parametrize(
-    ("options", "n_commands"), [(["--average", "1"], 1), (["--average", "1", "--size", "2"], 1), ([], 5),
-                                (["--size", "5"], 6)],
+    ("options", "worse", "n_commands"), [(["--average", "1"], False, 1), (["--average", "1", "--size", "2"], False, 1),
+                                         ([], False, 5), (["--size", "5"], False, 6), (["--size", "2"], True, 1)],
 )  # fmt: skip
-def test_the_commands_that_are_shown_make_the_same_model(tmp_path, monkeypatch, options, n_commands):
+def test_the_commands_that_are_shown_make_the_same_model(tmp_path, monkeypatch, options, worse, n_commands):
     monkeypatch.chdir(tmp_path)
+    if worse:  # the mean, than the first trial
+        monkeypatch.setattr(tune_module._Search, "_measured", lambda *_: 0.0)
     rs.io.write_parquet(TRAIN, "train.parquet")
     rs.io.write_parquet(VALID, "valid.parquet")
     given = ["--valid", "valid.parquet", "--minutes", "5", "--trials", "4", "--trees", "4", "--leaves", "4"]
@@ -298,3 +362,25 @@ def test_trials_of_other_data_are_not_taken(tmp_path, algo):
     assert len(first.trials) == len(again.trials) == len(other.trials) == 1
     assert again.best_score == first.best_score
     assert other.best_score == pytest.approx(rs.evaluate(other.model, VALID).mean())
+
+
+def test_a_share_of_negatives_without_effect_is_not_searched(capfd):
+    notes = []
+
+    class Shown:
+        def __call__(self, record): ...
+
+        def note(self, *parts):
+            notes.append("".join(map(str, parts)))
+
+    options = {"valid": VALID, "trials": 1, "trees": 2}
+    space = {"negatives": [0.1, 0.2], "leaves": [4, 8]}
+    assert set(rs.tune(TRAIN, space=space, callbacks=[Shown()], **options).values) == {"leaves"}
+    (note,) = notes
+    assert note.startswith("negatives is not searched: all lists have at most ") and note.endswith(
+        "selects all of them"
+    )
+    searched = {**space, "min-negatives": [1, 100]}
+    assert set(rs.tune(TRAIN, space=searched, **options).values) == set(searched)
+    with pytest.raises(ParameterError, match="there is nothing to search"):
+        rs.tune(TRAIN, space={"negatives": [0.1, 0.2]}, **options)

@@ -18,7 +18,7 @@ from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.spec import find_spec
 from ranksieve.report import explorer
-from ranksieve.report.result_tables import ReportTable, Value
+from ranksieve.report.result_tables import ReportTable, TableCell
 from ranksieve.report.write import _asset, _table, write_report
 
 matplotlib.use("agg")
@@ -128,10 +128,10 @@ def test_a_comparison_at_three_sizes_fits_a_page(tmp_path):
     row = [
         part
         for _ in names
-        for part in (Value("0.5973\\*", 0.5973), Value("+4.6% [-12.1, +11.3]", 4.6), Value("0.1764", 0.2))
+        for part in (TableCell("0.5973\\*", 0.5973), TableCell("+4.6% [-12.1, +11.3]", 4.6), TableCell("0.1764", 0.2))
     ]
     columns = ("", "trees", *(part for name in names for part in (name, "difference", "p")))
-    table = ReportTable("ndcg@10", columns, ((Value("SelGB, half the trees"), Value("1,000", 1000.0), *row),))
+    table = ReportTable("ndcg@10", columns, ((TableCell("SelGB, half the trees"), TableCell("1,000", 1000.0), *row),))
     script = """const box = document.querySelector(".wide"), out = document.createElement("pre"); out.id = "seen";
 out.textContent = JSON.stringify([box.scrollWidth, box.clientWidth]); document.body.append(out);"""
     text = f"<html><head><style>{_asset('page.css')}</style></head><body>{_table(table)}</body></html>"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from naive_experiments import smallest_size
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
@@ -21,8 +22,8 @@ from ranksieve.report.write import write_report
 matplotlib.use("agg")
 NAMES = sorted(path.stem for path in next(folder for folder in SHIPPED if folder.is_dir()).glob("*.toml"))
 N_FIGURES = {"fig1": 2, "static": 2, "undersampling": 5, "undersampling-ranksvm": 5, "oc": 2,
-             "efficiency": 2, "selections": 3, "pruning": 0, "removed": 2,
-             "rounds": 3}  # fmt: skip
+             "efficiency": 2, "selections": 3, "xcleaver": 3, "removed": 3,
+             "rounds": 4, "bases": 2}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +76,28 @@ def test_the_comparison_is_the_randomization_test(run_quick):
     assert rows["λ-MART 500"][3].text == rows["λ-MART 500"][4].text == ""
 
 
+def test_stages_that_are_the_whole_model_are_left_out(tmp_path):
+    spec = load_spec(find_spec("table2"), quick=True, params={"trees": 5})
+    results = run_experiment(spec, tmp_path / "small", jobs=1)
+    assert results.facts["stages"] == [6]
+    assert comparison(results, "two-stage").columns == ("", "trees", "ndcg@10", "difference", "p")
+
+
+def test_rankers_that_grow_several_trees_a_round_do_not_stretch_the_axis(run_quick):
+    (picture,) = figures(run_quick("peers"))
+    (ax,) = picture.figure.axes
+    matplotlib.pyplot.close("all")
+    assert ax.get_xlabel() == "trees (McRank: rounds of 5 trees)"
+    assert max(line.get_xdata()[-1] for line in ax.lines) == 12
+    assert len({line.get_color() for line in ax.lines}) == len(ax.lines) == 10
+
+
+def test_a_single_run_has_no_explorer(run_quick):
+    text = write_report(run_quick("fig7")).read_text(encoding="utf-8")
+    assert 'id="explorer"' not in text and "#queries" not in text
+    assert 'id="explorer"' in write_report(run_quick("table2")).read_text(encoding="utf-8")
+
+
 def test_the_caption_names_the_dashed_line(run_quick):
     captions = {picture.name: picture.caption for picture in figures(run_quick("table2"))}
     matplotlib.pyplot.close("all")
@@ -118,21 +141,35 @@ def test_an_unfinished_experiment_is_marked(run_quick, tmp_path):
 
 def test_sizes_are_held_against_the_forest_that_was_pruned(run_quick):
     results = run_quick("pruning")
-    grown, *pruned = by_size(results, "two-stage")
-    assert [row[0].text for row in grown.rows] == ["λ-MART", "line search"]
-    table = pruned[-1]
-    assert table.title.endswith("pruned from 10 trees of λ-MART") and table.columns[1:4] == ("5", "7", "all")
+    (table,) = by_size(results, "two-stage")  # the first 100, 500 and 1,000 trees are all 10
+    assert table.title.endswith("pruned from 10 trees of λ-MART") and table.columns[1:5] == ("5", "7", "10", "all")
+    note = "λ-MART grows at most 10 trees; all are pruned in place of its first 100, 500, 1,000."
+    assert write_report(results).with_name("report.md").read_text(encoding="utf-8").count(note) == 1
     rows = {row[0].text: row for row in table.rows}
     groups = {group.label: group for group in results.groups("two-stage")}
     full = groups["λ-MART"].per_query("ndcg@10")[1]
-    found = {n: groups[f"pruned, rate {rate}, strategy skip, first 1000"] for n, rate in ((5, 0.5), (7, 0.3))}
-    tests = {n: rs.significance.randomization_test(group.per_query("ndcg@10")[1], full) for n, group in found.items()}
-    equivalent = [n for n, test in tests.items() if test.difference >= 0 or test.p_value > 0.05]
+    found = {n: groups[f"pruned, rate {rate}, strategy skip"] for n, rate in ((5, 0.5), (7, 0.3))}
+    values = {n: group.per_query("ndcg@10")[1] for n, group in found.items()}
+    smallest = smallest_size(values, full)
     row = rows["pruned, strategy skip"]
     assert row[1].number == pytest.approx(found[5].value("ndcg@10"))
-    assert row[4].number == min(equivalent) and row[5].text == f"{1 - min(equivalent) / 10:.0%}"
-    assert row[6].number == tests[min(equivalent)].p_value
-    assert row[1].text.endswith("*") == (min(equivalent) == 5)
+    assert row[5].number == smallest and row[6].text == f"{1 - smallest / 10:.0%}"
+    assert row[7].number == rs.significance.randomization_test(values[smallest], full).p_value
+    assert row[1].text.endswith("*") == (smallest == 5)
+
+
+def test_forests_are_drawn_by_their_size(run_quick):
+    (picture,) = figures(run_quick("pruning"))
+    (ax,) = picture.figure.axes
+    matplotlib.pyplot.close("all")
+    (table,) = by_size(run_quick("pruning"), "two-stage")
+    assert picture.title == table.title
+    for line, row in zip(ax.lines, table.rows, strict=True):
+        whole = row[4].text.rpartition("(")[2].rstrip(")")  # the number of all trees, after the value
+        cells = zip((*table.columns[1:4], whole), row[1:5], strict=True)
+        values = {int(trees): cell.number for trees, cell in cells if cell.number is not None}
+        assert line.get_label() == row[0].text
+        assert dict(zip(line.get_xdata().tolist(), line.get_ydata().tolist(), strict=True)) == values
 
 
 def test_scoring_times_are_of_whole_and_equivalent_models(tmp_path):
@@ -143,13 +180,16 @@ def test_scoring_times_are_of_whole_and_equivalent_models(tmp_path):
     assert names == ["λ-MART", "Asadi and Lin", "X-CLEaVER", "X-CLEaVER"]
     groups = {group.label: group for group in results.groups("two-stage")}
     full = groups["λ-MART"]
-    time_of_all = full.cells[0].facts["scoring"]["full"]
+    theirs, time_of_all = full.per_query("ndcg@10")[1], full.cells[0].facts["scoring"]["full"]
     expected = []
     for name in ("λ-MART", "Asadi and Lin", "X-CLEaVER"):
-        times = groups[name].cells[0].facts["scoring"]
-        sizes = [("full", groups[name].n_trees)]
-        smallest = smallest_by_hand(groups[name], full) if name == "X-CLEaVER" else None
-        sizes += [] if smallest in (None, groups[name].n_trees) else [(str(smallest), smallest)]
+        group, times = groups[name], groups[name].cells[0].facts["scoring"]
+        sizes = [("full", group.n_trees)]
+        ends = group.first.facts["rounds"] if name == "X-CLEaVER" else []
+        ends = [n for n in (4, 8) if n < group.n_trees and n in ends]  # the numbers of trees that are measured
+        values = {n: group.per_query(f"ndcg@10 at {n}")[1] for n in ends}
+        smallest = smallest_size({**values, group.n_trees: group.per_query("ndcg@10")[1]}, theirs)
+        sizes += [] if smallest in (None, group.n_trees) else [(str(smallest), smallest)]
         expected += [(name, trees, times[size], time_of_all / times[size]) for size, trees in sizes]
     found = [(row[0].text, row[1].number, row[4].number, row[5].number) for row in table.rows]
     assert found == expected
@@ -157,21 +197,9 @@ def test_scoring_times_are_of_whole_and_equivalent_models(tmp_path):
     assert all(row[5].text == f"{row[5].number:.1f}×" for row in table.rows)
     for row in table.rows[1:]:
         column = "ndcg@10" if row[1].number == groups[row[0].text].n_trees else f"ndcg@10 at {row[1].number}"
-        ours, theirs = groups[row[0].text].per_query(column)[1], full.per_query("ndcg@10")[1]
+        ours = groups[row[0].text].per_query(column)[1]
         assert row[2].number == pytest.approx(np.nanmean(ours))
         assert row[3].number == rs.significance.randomization_test(ours, theirs).p_value
-
-
-def smallest_by_hand(group, full):
-    """The smallest size, where a round ended or the end, that is not significantly worse than another forest."""
-    whole = int(group.n_trees)
-    ends = [trees for trees in (4, 8) if trees < whole and trees in group.first.facts["rounds"]]
-    for trees in [*ends, whole]:
-        ours = group.per_query("ndcg@10" if trees == whole else f"ndcg@10 at {trees}")[1]
-        test = rs.significance.randomization_test(ours, full.per_query("ndcg@10")[1])
-        if test.difference >= 0 or test.p_value > 0.05:
-            return trees
-    return None
 
 
 def test_times_without_the_baseline_are_against_the_first_run(run_quick):

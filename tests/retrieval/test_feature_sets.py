@@ -44,7 +44,7 @@ def test_a_document_without_a_number_has_no_value_or_0():
     ("names", "settings", "message"),
     [
         (["bm25.title"], {"engine": "solar"}, "engine is 'solar'; did you mean 'solr'?"),
-        (["bm25.title"], {"missing": "none"}, "missing is 'none'; expected one of nan, zero"),
+        (["bm25.title"], {"missing": "none"}, "missing is 'none'; expected one of zero, nan"),
         (["bm25.title"], {"store": "mine"}, "store is for Solr"),
         (["bm25.all", "bm25_flat.title", "first.rank"], {"engine": "solr"}, "none of the 3 features has a counterpart"),
     ],

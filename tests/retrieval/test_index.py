@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus_samples import folder_bytes, random_documents
-from naive_retrieval import NaiveIndex
+from naive_retrieval import NaiveIndex, unpacked
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval import inverting, merging
 from ranksieve.retrieval.first_stage import FirstStage
@@ -28,31 +28,14 @@ def postings_of(index: Index) -> dict[tuple[str, str, int], list[int]]:
     blob, ends = index._arrays.whole("term_bytes").tobytes(), index._arrays.whole("term_ends").tolist()
     for t, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
         for e in range(p.entry_starts[t], p.entry_starts[t + 1]):
-            k, place, places = int(p.byte_starts[t]) + int(p.position_starts[e]), 0, []
-            for _ in range(p.tfs[e]):
-                gap = shift = 0
-                while p.positions[k] >= 128:
-                    gap |= (int(p.positions[k]) & 127) << shift
-                    shift, k = shift + 7, k + 1
-                place += gap | int(p.positions[k]) << shift
-                places.append(place)
-                k += 1
+            places = unpacked(p.positions, int(p.byte_starts[t]) + int(p.position_starts[e]), p.tfs[e])
             out[blob[start:end].decode(), index.ids[p.docs[e]], int(p.fields[e])] = places
-    return out
-
-
-def expected_postings(naive: NaiveIndex, documents: list[dict]) -> dict[tuple[str, str, int], list[int]]:
-    out: dict = {}
-    for doc, texts in zip(documents, naive.terms, strict=True):
-        for f, terms in enumerate(texts):
-            for place, term in enumerate(terms):
-                out.setdefault((term, doc["id"], f), []).append(place)
     return out
 
 
 def test_postings_and_statistics_are_those_of_the_texts(index, documents):
     naive = NaiveIndex(documents, index.fields)
-    assert postings_of(index) == expected_postings(naive, documents)
+    assert postings_of(index) == naive.postings([doc["id"] for doc in documents])
     assert index.ids.tolist() == [doc["id"] for doc in documents]
     for f in range(2):
         assert index.lengths[f].tolist() == naive.lengths(f)
@@ -198,8 +181,15 @@ def build(tmp_path, lines, **options):
         (['[{"id": "a", "t": "x"}]'], {}, "convert an array to lines"),
         ([{"id": "a", "t": "x"}], {"fields": ["u"]}, "no document has the field 'u'"),
         ([{"id": "a", "t": "x"}], {"fields": ["t", "t"]}, "given twice"),
-        ([{"id": "a", "t": 5}], {}, "no field .* holds text"),
-        ([{"id": "a", "t": "x", "p": "cheap"}], {"numbers": ["p"]}, "p is 'cheap'; expected a number"),
+        ([{"id": "a", "t": {"k": "v"}}], {"fields": "t"}, "'t' holds objects; expected text; name fields that hold"),
+        ([{"id": "a", "t": 5, "b": True}], {}, r"no field of .* holds text; they hold t \(numbers\), b \(booleans\)"),
+        (
+            [{"id": "a", "t": "x", "p": "cheap"}],
+            {"numbers": ["p"]},
+            "p holds text, not numbers: 'cheap'; expected a number",
+        ),
+        ([{"id": "a", "t": "x"}], {"numbers": "t"}, "t holds text, not numbers: 'x'"),
+        ([{"id": "a", "t": "x", "p": [1, 2]}], {"numbers": "p"}, "p holds lists of numbers, not numbers"),
         (["just text"], {}, r"c\.jsonl:1: neither a JSON object nor column names"),
         (["0\tThe presence of communication amid minds"], {}, r"c\.jsonl:1: holds text where names of columns"),
     ],
@@ -208,6 +198,27 @@ def test_bad_corpora_are_refused_and_leave_nothing(tmp_path, lines, options, mes
     with pytest.raises((DataError, ParameterError), match=message):
         build(tmp_path, lines, **options)
     assert [path.name for path in tmp_path.iterdir()] == ["c.jsonl"]
+
+
+def test_too_many_fields_of_text_are_named_by_how_frequent_they_are(tmp_path):
+    """Also of documents that can be read only once."""
+    documents = ({"id": n, f"f{n}": "rare"} | ({"text": "red", "my title": "x"} if n % 2 else {}) for n in range(300))
+    with pytest.raises(ParameterError, match="got 302 fields of text; an index has at most 255") as refused:
+        Index.build(documents, tmp_path / "index")
+    assert "as in fields=['text', 'my title']; most frequent in the first 300 documents: text (50%)" in str(
+        refused.value
+    )
+    assert "as in --field text --field 'my title'; most" in refused.value.for_command_line()
+    with pytest.raises(ParameterError, match="got 256 fields; an index has at most 255; name fewer"):
+        Index.build([{"id": "a"}], tmp_path / "index", fields=[f"f{n}" for n in range(256)])
+
+
+def test_fields_that_are_no_text_in_some_documents_are_noted(tmp_path):
+    index = build(tmp_path, [{"id": "a", "t": "x"}, {"id": "b", "t": {"k": "v"}}, {"id": "c"}])
+    assert [note.partition(":")[0] for note in index.notes] == [
+        "documents whose field 't' holds objects",
+        "documents without the field 't'",
+    ]
 
 
 def test_rows_of_a_table_must_have_all_cells(tmp_path):

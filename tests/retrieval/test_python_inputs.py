@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.retrieval.corpus import kind_of_value
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.queries import as_queries, read_queries
@@ -21,6 +22,20 @@ def test_list_columns_lose_no_word(tmp_path):
     frame = pd.DataFrame({"id": ["a", "b"], "tags": [words, words[:1]]})
     index = Index.build(frame, tmp_path / "index", fields="tags:nosplit")
     assert len(retrieve(index, {"q": "w700", "r": "w0"})) == 3
+
+
+def test_the_first_values_of_a_list_tell_what_it_holds():
+    class Values(list):
+        def __iter__(self):
+            for number, value in enumerate(super().__iter__()):
+                assert number < 20
+                yield value
+
+    assert kind_of_value(Values([None, *range(1000)])) == "lists of numbers"
+    assert kind_of_value(Values([[0.5], None, "a"])) == "lists of different values"
+    for type in (np.float32, np.float64, np.int64):
+        assert [kind_of_value(np.ones(n, type)) for n in (2, 0)] == ["lists of numbers", ""]
+    assert kind_of_value(np.array([None, True])) == "lists of booleans"
 
 
 def test_missing_values_of_frames_are_none(tmp_path):

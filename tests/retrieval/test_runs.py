@@ -60,6 +60,15 @@ def test_average_ndcg_is_the_mean_over_cut_offs():
     np.testing.assert_allclose(evaluate_run({"r": run}, judgements, "avg-ndcg@5").per_query(), np.mean(values, axis=0))
 
 
+def test_err_of_a_run_does_not_depend_on_the_grades_that_it_misses():
+    judgements = {"q": {"a": 3, "b": 1}, "r": {"a": 1}}
+    rows = [("q", "b", 2.0), ("r", "a", 1.0)]
+    runs = {"some": Run.from_rows(rows), "all": Run.from_rows([*rows, ("q", "a", 1.0)])}
+    found = evaluate_run(runs, judgements, ["err@1", "ERR@1"])
+    for metric, value in (("err@1", 1 / 8), ("ERR@1", 1 / 16)):
+        assert [found.values[name][metric].tolist() for name in runs] == [[value, value]] * 2
+
+
 def test_queries_without_positives_are_left_out():
     run = Run.from_rows([("1", "a", 1.0), ("2", "a", 1.0)])
     result = evaluate_run({"r": run}, {"1": {"a": 1.0}, "2": {"a": 0.0}}, ["ndcg@10", "p@1"])
@@ -139,6 +148,8 @@ def test_runs_describe_the_order_of_equal_scores():
     ("text", "message"),
     [
         ("1 Q0 a 1 2.0\n", "run:1: has 5 columns"),
+        ("1,Q0,a,1,2.0,t\n", "run:1: looks like CSV"),
+        ("1 0 a 2\n", "run:1: looks like a file of judgements"),
         ("1 Q0 a 1 2.0 t\n1 Q0 a 2 1.0 t\n", "run:2: document 'a' occurs twice for query '1'"),
         ("1 Q0 a 1 1_0 t\n", "run:1: the score '1_0' is not a finite number"),
         ("1 Q0 a 1_0 2.0 t\n", "run:1: the rank '1_0' is not an integer"),
@@ -160,7 +171,12 @@ def test_bad_run_files_are_refused(tmp_path, text, message):
     ("text", "message"),
     [
         ("1 0 a\n", "qrels:1: the grade 'a' is not a finite number"),
-        ("query-id,corpus-id,score\n", "qrels:1: has 1 column; expected"),
+        ("1 a\n", "qrels:1: has 2 columns; expected judgements .* with spaces or tabs between the columns"),
+        ("query-id,corpus-id,score\n", "qrels:1: looks like CSV; expected .* with spaces or tabs between the columns"),
+        ("1;0;a;1\n", "qrels:1: looks like CSV"),
+        ('{"query": "1", "doc": "a"}\n', "qrels:1: looks like JSON"),
+        ("1 Q0 a 1 2.0 t\n", "qrels:1: looks like a TREC run; expected judgements"),
+        ("1\tred wine\n", "qrels:1: looks like a file of queries"),
         ("query-id corpus-id score\n", "qrels: holds no judgements"),
         ("1 0 a good\n", "qrels:1: the grade 'good' is not a finite number"),
         ("1 0 a 1\n1 0 a 2\n", "qrels:2: 'a' has two different grades"),
@@ -231,8 +247,6 @@ def test_judged_queries_that_a_run_does_not_have_count_as_0_or_are_left_out():
     notes = evaluate_run({"only": only, "whole": whole}, judgements, "mrr").conventions
     assert notes[-1] == "only: judged queries not in the run, counted as 0: 2"
     assert "3 of 3 queries counted" in notes[0]
-    with pytest.raises(ParameterError, match=r"no parameter 'metric'; did you mean 'metrics'\?"):
-        evaluate_run({"r": run}, judgements, metric="mrr")
     for wrong in (1, ["skip"]):
         with pytest.raises(ParameterError, match=r"missing_queries is .*; expected 0 or 'skip'"):
             evaluate_run({"r": run}, judgements, missing_queries=wrong)
@@ -242,8 +256,7 @@ def test_a_run_without_judged_documents_is_noted():
     judgements = {"p": {"a": 1.0}, "q": {"b": 1.0, "c": 0.0}}
     other = Run.from_rows([("p", "A", 1.0), ("q", "B", 2.0), ("q", "C", 1.0)])
     assert evaluate_run({"r": other}, judgements).conventions[-1] == (
-        "r: none of its documents is judged for its query; query p has A, judged are a; are the document ids of the "
-        "same collection?"
+        "r: none of its documents is judged for its query; query p has A, judged are a; document ids must be the same"
     )
     same = Run.from_rows([("p", "A", 1.0), ("q", "c", 1.0)])
     assert evaluate_run({"r": same}, judgements).conventions[-1].startswith("runs: ")

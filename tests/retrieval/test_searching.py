@@ -115,5 +115,5 @@ def test_tuning_finds_what_is_better(index):
     stage = FirstStage(weights={"title": 2.0}, k1=0.9)
     assert stage.flags() == "--model bm25f --weights title=2 --set k1=0.9,b=0.75,k3=8"
     assert str(stage) == "bm25f (weights title=2; k1=0.9,b=0.75,k3=8)"
-    with pytest.raises(DataError, match="no query has judgements"):
+    with pytest.raises(DataError, match="no judgement is for one of these queries: got 1 judgement with ids like '99'"):
         tune(index, QUERIES, {"99": {"d1": 1.0}})

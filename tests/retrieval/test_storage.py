@@ -55,8 +55,15 @@ def test_what_is_no_index_is_refused(folder, tmp_path):
         Index(tmp_path / "nothing")
     with pytest.raises(DataError, match="it holds no header"):
         Index(tmp_path)
-    with pytest.raises(DataError, match="is a file, not an index"):
-        Index(folder / "header.json")
+    (folder / "corpus.jsonl").write_text('{"id": "a"}\n')
+    with pytest.raises(DataError, match="is a file, not an index; make one with: ranksieve index"):
+        Index(folder / "corpus.jsonl")
+    (tmp_path / "model.txt").write_text("tree\nversion=v4\n")
+    with pytest.raises(DataError, match=r"is a model, not an index; .* ranksieve serve INDEX --model .*model.txt"):
+        Index(tmp_path / "model.txt")
+    (tmp_path / "queries.tsv").write_text("1\tred wine\n")
+    with pytest.raises(DataError, match="is a file of queries, not an index; it is for ranksieve retrieve"):
+        Index(tmp_path / "queries.tsv")
     change_header(folder, lambda values: values.update(format=99))
     with pytest.raises(
         DataError, match=f"index of format 99, this version of ranksieve reads format {index_header.FORMAT}"
@@ -208,7 +215,7 @@ def test_a_flipped_bit_in_an_unsigned_index_ends_no_process(folder):
     del values["checksums"]
     (folder / "header.json").write_text(json.dumps(values))
     flip(folder / "forward_starts.bin", 8 * 30 + 5)
-    code = "from ranksieve.retrieval import Index, extract_features\n"
-    code += f"extract_features(Index({str(folder)!r}), {QUERIES!r})"
+    code = "import ranksieve as rs\n"
+    code += f"rs.retrieval.extract_features(rs.Index({str(folder)!r}), {QUERIES!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1 and "DataError" in done.stderr

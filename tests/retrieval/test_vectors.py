@@ -210,8 +210,9 @@ def test_the_graph_finds_what_comparing_with_all_finds(dense):
 
 
 def test_a_graph_needs_vectors_and_the_extra(svd, tmp_path, monkeypatch):
-    with pytest.raises(ParameterError, match=r"ef is 20, but the index .* has no HNSW graph"):
+    with pytest.raises(ParameterError, match=r"ef is 20, but the index .* has no HNSW graph") as found:
         retrieve(svd, QUERIES, 5, FirstStage("dense", ef=20))
+    assert found.value.for_command_line().endswith("index the corpus with --hnsw, or use --set ef=0")
     with pytest.raises(ParameterError, match="hnsw needs vectors"):
         Index.build(random_documents(5), tmp_path / "none", hnsw=True)
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
@@ -276,13 +277,13 @@ def test_models_of_another_encoder_are_refused_or_warned_of(dense, svd, tmp_path
     pipeline = rs.Pipeline(svd, tmp_path / "model.txt")
     assert pipeline.difference() is None
     other = extract_features(Retriever(dense, query_vectors=BY_ID), QUERIES, judgements=JUDGED, select=["dense.*"])
-    message = r"another encoder \(arrays or files, dimension 7\) than those .* trained on \(svd:5, dimension 5\)"
-    with pytest.raises(ModelError, match=f"the index {dense.path}: its vectors are of {message}"):
+    message = "arrays or files, dimension 7, but those of the training data came from svd:5, dimension 5"
+    with pytest.raises(ModelError, match=f"the index {dense.path}: its vectors come from {message}"):
         rs.Pipeline(dense, model)
-    with pytest.raises(ModelError, match=f"arrays: its vectors are of {message}"):
+    with pytest.raises(ModelError, match=f"arrays: its vectors come from {message}"):
         model.predict(other)
     rs.io.write_parquet(other, tmp_path / "other.parquet")
-    with pytest.raises(ModelError, match=f"other.parquet: its vectors are of {message}"):
+    with pytest.raises(ModelError, match=f"other.parquet: its vectors come from {message}"):
         rs.evaluate(model, tmp_path / "other.parquet")
     again = Index.build(random_documents(N_DOCS - 5), tmp_path / "again", fields=["title", "body"], vectors="svd:5")
     assert (

@@ -153,7 +153,7 @@ def test_the_first_stage_is_chosen(page, served):
     page.locator(".why-panel li").first.wait_for()
 
 
-def test_why_here_and_why_above_that_one(page, served):
+def test_why_here_alone_and_compared_with_another(page, served):
     search(page, served)
     hit = page.locator(".column").nth(1).locator(".hit").first
     hit.locator(".why").click()
@@ -163,6 +163,9 @@ def test_why_here_and_why_above_that_one(page, served):
     assert shown == sorted(shown, reverse=True)
     widths = [float(one.get_attribute("width")) for one in panel.locator("rect").all()]
     assert widths[0] == pytest.approx(50)
+    sentence = r"Score -?[\d.]+: the mean score -?[\d.]+ plus what each feature adds \(SHAP values\)"
+    assert re.fullmatch(sentence, panel.locator("p").inner_text())
+    assert panel.locator("label").inner_text().split("\n")[:2] == ["Compare with:", "no other document"]
     panel.locator("select").select_option(index=2)
     panel.locator("p", has_text="against").wait_for()
     page.keyboard.press("Escape")  # the select has the focus
@@ -299,6 +302,24 @@ def test_a_wrong_host_header_is_refused(browser, served):
     assert other.status == 421
     assert page.request.get(f"{served.address}/").status == 200
     page.close()
+
+
+def test_grade_buttons_have_the_same_place_in_every_card(browser, served):
+    shutil.copy(served.folder / "model.txt", served.folder / "second.txt")
+    two = Served(served.folder, *(f"--model={served.folder / name}" for name in ("model.txt", "second.txt")))
+    script = """[...document.querySelectorAll('.hit')].filter((hit) => hit.offsetParent).map((hit) => {
+      const card = hit.getBoundingClientRect(), box = hit.querySelector('.grades').getBoundingClientRect();
+      const id = hit.querySelector('.id').getBoundingClientRect(), line = box.top < id.bottom;
+      return [Math.round(card.right - box.right), Math.round(card.bottom - box.bottom), line].join();
+    })"""
+    for width in (1280, 1000, 800, 390):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(f"{two.address}/?q={quote(QUERY + ' ' + HOSTILE)}&k=20")
+        places = page.evaluate(script)
+        assert len(places) >= 20 and len(set(places)) == 1, width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.close()
+    two.end()
 
 
 def test_narrow_screens_show_one_column_at_a_time(browser, served):

@@ -1,4 +1,4 @@
-"""Who is let in."""
+"""Access control of the service."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from ranksieve.errors import DataError
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.generated import generate_texts
 from ranksieve.retrieval.runs import Run
-from ranksieve.serve.training_task import Task, end_training, is_training, thinned, train_model
+from ranksieve.serve.training_task import Task, end_training, is_training, train_model, with_sampled_negatives
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +55,10 @@ def test_as_many_unjudged_documents_as_judged_ones_are_negatives(collection):
         data = rs.retrieval.extract_features(index, {id: queries[id] for id in (zeros, listed)}, depth=50)
     ids = data.lists.doc_ids
     grades = {zeros: {ids[3]: 0.0, ids[5]: 2.0, "gone": 1.0}, listed: {ids[data.offsets[1] + 1]: 1.0}}
-    found = thinned(data, grades)
+    found = with_sampled_negatives(data, grades)
     assert found.lists.sizes.tolist() == [4, data.lists.sizes[1]]
     assert {ids[3], ids[5]} < set(found.lists.doc_ids[:4])
-    again, other = thinned(data, grades), thinned(data, grades, seed=1)
+    again, other = with_sampled_negatives(data, grades), with_sampled_negatives(data, grades, seed=1)
     assert again.lists.doc_ids.tolist() == found.lists.doc_ids.tolist() != other.lists.doc_ids.tolist()
 
 
@@ -65,7 +66,7 @@ def test_too_few_judgements_are_refused(collection, tmp_path):
     path, queries, judgements = collection
     few = {id: judgements[id] for id in list(judgements)[:9]} | {"unknown": {"doc-0001": 1.0}}
     for grades in (few, {}, {id: dict.fromkeys(some, 0.0) for id, some in judgements.items()}):
-        with pytest.raises(DataError, match="training needs 10: judge more"):
+        with pytest.raises(DataError, match="training needs 10; judge more"):
             train_model(Task(path, tmp_path, grades, queries, FirstStage(), 60, {}), lambda _: None)
     assert list(tmp_path.iterdir()) == []
 
@@ -88,7 +89,10 @@ def test_training_in_the_background(client, collection, tmp_path):
     assert [model["name"] for model in http.get("/health").json()["models"]] == ["trained-1"]
     assert "trained-1" in http.get("/train").text
     text = http.get("/queries").text
-    assert "queries that no model here was trained on" in text
+    assert "These are the 2 queries that <strong>trained-1</strong> was not trained on." in text
+    assert "is not known" not in text
+    following = re.search(r'href="([^"]*)">See it on the queries it was not trained on', http.get("/train").text)[1]
+    assert http.get(following).text.count('<th scope="row">') == 2
     assert text.count('<th scope="row">') == 2
     assert http.get("/queries?unseen=0").text.count('<th scope="row">') == 12
     endless = {"trees": 1_000_000, "leaves": 4, "early_stopping": 0}

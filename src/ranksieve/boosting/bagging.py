@@ -1,27 +1,27 @@
 """A bag: several forests on samples of the queries, grown in turn and averaged into one.
 
 Tree s of the whole belongs to forest s % n. Its leaf values are divided by n, so the sum of all trees is the mean of
-the forests. What is measured and saved after a tree, and what training stops by, is that of the mean. Each forest is
-trained on its own scores.
+the forests. After each tree the mean is measured and saved, and early stopping uses its metric. Each forest is trained
+on its own scores.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
 from ranksieve.boosting.disk_scores import new_scores
-from ranksieve.boosting.grower import Leaves
-from ranksieve.boosting.loop import StepSize
+from ranksieve.boosting.grower import KnownLeaves
+from ranksieve.boosting.loop import Rows, StepSize, TrainedLists, TrainScores
 from ranksieve.boosting.training_rows import TrainingLists, TrainingRows, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import ROW
 from ranksieve.errors import ParameterError, param
 from ranksieve.params import Params
-from ranksieve.rules import Selected, traits_of
+from ranksieve.rules import RANKERS, Selected, traits_of
 
 SAMPLE = 2  # separates the random numbers of a forest's sample from those of its trees
 
@@ -34,7 +34,7 @@ def check_bag(params: Params, *, has_biases: bool) -> None:
         (param("step", params.step), traits_of(params.step_rule).one_machine_only),
         (param("position_rate", params.position_rate), has_biases),
         (param("device", params.device), params.device == "cuda"),
-        (param("algo", params.algo), params.algo == "xcleaver"),
+        (param("algo", params.algo), traits_of(RANKERS.get(params.algo)).has_base),
     ]
     for name in (name for name, is_given in alone if is_given):
         raise ParameterError(param("bag", params.bag), " does not work with ", name, "; use one of the two")
@@ -66,7 +66,7 @@ class BaggedScores:
     def n_trees(self) -> int:
         return sum(member.n_trees for member in self.members)
 
-    def add(self, tree: Tree, leaves: Leaves | None = None) -> None:
+    def add(self, tree: Tree, leaves: KnownLeaves | None = None) -> None:
         """Add a tree of the mean to its forest."""
         n = len(self.members)
         self.members[self.n_trees % n].add(replace(tree, leaf_values=n * tree.leaf_values), leaves)
@@ -115,6 +115,10 @@ class BaggedLists:
         """Whether a selection is due at this step."""
         return self._whole.selects_at(step // len(self._members))
 
+    def set_biases(self, biases: np.ndarray) -> None:
+        for member in self._members:
+            member.set_biases(biases)
+
     def select_rows(self, last: BaggedRows, scores: BaggedScores, step: int, rng: np.random.Generator) -> BaggedRows:
         """The rows for the tree of this step."""
         step, number = divmod(step, len(self._members))
@@ -130,14 +134,21 @@ class BaggedLists:
         return self._members[number].gradients(rows.members[number], scores.members[number], step, rng)
 
 
-def bagged(lists: TrainingLists) -> Any:
-    """Training lists for a bag, where there is one."""
-    return lists if lists.params.bag == 1 else BaggedLists(lists)
+@dataclass
+class TrainingPart(Generic[Rows, TrainScores]):
+    """Training lists of a part of the data, their scores, and the rows of the last tree."""
+
+    lists: TrainedLists[Rows, TrainScores, TreeTarget]
+    scores: TrainScores
+    rows: Rows
 
 
-def training_scores(data: Binned, params: Params, start: float | np.ndarray) -> Any:
-    """Scores of the training set, of each forest where there is a bag."""
-    return new_scores(data, start=start) if params.bag == 1 else BaggedScores(data, params.bag, start=start)
+def part_of(lists: TrainingLists, data: Binned, start: float | np.ndarray) -> TrainingPart[Any, Any]:
+    """The part of these lists, of each forest where there is a bag."""
+    if lists.params.bag == 1:
+        return TrainingPart(lists, new_scores(data, start=start), lists.all_rows)
+    bagged = BaggedLists(lists)
+    return TrainingPart(bagged, BaggedScores(data, lists.params.bag, start=start), bagged.all_rows)
 
 
 def bagged_step(step_size: StepSize, n: int) -> StepSize:

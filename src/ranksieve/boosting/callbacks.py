@@ -12,12 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from ranksieve.boosting.disk_scores import new_scores
-from ranksieve.boosting.loop import Rounds, State
+from ranksieve.boosting.loop import Rounds, Rows, State, TrainScores
 from ranksieve.boosting.scores import Choice, Scores
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
-from ranksieve.data.lists import Lists
-from ranksieve.data.negatives import share_of
+from ranksieve.data.lists import Lists, share_of
 from ranksieve.dtypes import LABEL
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.evaluation.metrics import Metric, mean
@@ -27,7 +26,26 @@ LOG = logging.getLogger("ranksieve")
 
 @dataclass(frozen=True)
 class Record:
-    """One line of training history, passed to the user's callbacks after each tree.
+    """One line of training history, passed to the callbacks of `train` after each tree.
+
+    Attributes
+    ----------
+    step
+        Number of trees so far.
+    n_trees
+        Number of trees requested.
+    evaluations
+        The metrics of each validation set, as `evaluations["valid"]["ndcg@10"]`.
+    seconds
+        Time of this tree, with measuring.
+    metric
+        The metric that early stopping uses.
+    best_step, best_value
+        The best number of trees so far, and the metric there; None without validation data.
+    round
+        What a step is: a tree, an epoch or a round.
+    measuring
+        The seconds of this tree that measuring took.
 
     Examples
     --------
@@ -38,15 +56,15 @@ class Record:
     [1, 2, 3]
     """
 
-    step: int  # trees so far
-    n_trees: int  # trees requested
-    evaluations: dict[str, dict[str, float]]  # set → metric → value
-    seconds: float  # of this tree, measuring included
+    step: int
+    n_trees: int
+    evaluations: dict[str, dict[str, float]]
+    seconds: float
     metric: str
     best_step: int | None
     best_value: float | None
-    round: str = "tree"  # what a step is
-    measuring: float = 0.0  # seconds of this tree that went into measuring
+    round: str = "tree"
+    measuring: float = 0.0
 
     def __str__(self) -> str:
         return "  ".join((f"{self.step}/{self.n_trees} {self.round}s", *self.measured()))
@@ -90,12 +108,12 @@ def defined_mean(values: np.ndarray, weights: np.ndarray | None, metric: Metric,
     """The weighted mean of a metric's values, one per query."""
     value = mean(values, weights)
     if np.isnan(value):
-        raise DataError(f"{name}: {metric} is undefined, no query has a positive document; use other data")
+        raise DataError(f"{name}: {metric} is undefined because no query has a positive document; use other data")
     return value
 
 
 def measure_in_blocks(metrics: Sequence[Metric], lists: Lists, scores: np.ndarray) -> list[np.ndarray]:
-    """Metrics of every query, block by block: equal scores in their worst order take several arrays of documents."""
+    """Metrics of every query, block by block: the worst order of equal scores needs several temporary arrays."""
     metrics = [metric.with_highest(float(lists.stored_labels.max())) for metric in metrics]
     values = [np.empty(lists.n_queries) for _ in metrics]
     for first, last in lists.query_blocks():
@@ -118,7 +136,7 @@ class ValidationSet:
     _best: Choice | None = None
     _kept: tuple[int, np.ndarray] | None = None  # a number of trees, and the scores under them
 
-    def measure(self, state: State, metric: Metric) -> float:
+    def measure(self, state: State[Any, Any], metric: Metric) -> float:
         return defined_mean(self.per_query(state.trees, metric), self.weights, metric, self.name)
 
     @property
@@ -193,13 +211,13 @@ class SelectionCounter:
         """Start counting; training calls it before the first tree."""
         if resume:
             raise ParameterError(
-                "a counter cannot count for the trees of a checkpoint; leave out ", param("resume"), " or ",
+                "a counter cannot count the trees that a checkpoint already has; leave out ", param("resume"), " or ",
                 param("counter"),
             )  # fmt: skip
         self.counts, self.n_trees, self.n_rows = np.zeros(lists.n_docs, np.int32), 0, 0
         self._row_fraction = row_fraction
 
-    def __call__(self, state: State) -> None:
+    def __call__(self, state: State[Rows, TrainScores]) -> None:
         rows = state.rows.rows
         sizes = np.diff(state.rows.offsets)
         self.n_rows += int((sizes if self._row_fraction == 1.0 else share_of(sizes, self._row_fraction)).sum())

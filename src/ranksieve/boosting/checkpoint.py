@@ -10,14 +10,13 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranksieve.boosting.bagging import BaggedRows
 from ranksieve.boosting.callbacks import ValidationSet
-from ranksieve.boosting.loop import State
-from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.loop import Rows, State, TrainScores
 from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.boosting.tree import to_forest, to_trees
 from ranksieve.data.binned import Binned
@@ -28,6 +27,9 @@ from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.parameter_table import RESOURCES
 from ranksieve.params import Params
 from ranksieve.rules import Selected
+
+if TYPE_CHECKING:
+    from ranksieve.boosting.backend import AllScores
 
 FILE = "checkpoint.npz"
 # raised by NumPy, zipfile and json on damaged files; RuntimeError also for encryption and unknown compression
@@ -53,7 +55,7 @@ class CheckpointOptions:
 
 
 def fingerprint(
-    data: Binned, valid_sets: Sequence[ValidationSet], starts: Sequence[Scores], params: Params
+    data: Binned, valid_sets: Sequence[ValidationSet], starts: Sequence[AllScores], params: Params
 ) -> dict[str, Any]:
     """What must be equal for a checkpoint to fit: the data sets, their initial scores, and the parameters."""
     return {
@@ -94,7 +96,9 @@ class Checkpointer:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataError(f"{folder}: cannot be made ({error.strerror}); choose another checkpoint folder") from error
+            raise DataError(
+                f"{folder}: cannot be created ({error.strerror}); choose another checkpoint folder"
+            ) from error
 
     def refuse_to_overwrite(self) -> None:
         if self._path.exists():
@@ -103,14 +107,14 @@ class Checkpointer:
                 "delete it or choose another folder",
             )  # fmt: skip
 
-    def __call__(self, state: State) -> None:
+    def __call__(self, state: State[Any, Any]) -> None:
         n_trees = len(state.trees)
         late = time.monotonic() - self._saved > self._seconds
         if n_trees % self._every == 0 or late or state.stopped or n_trees == self._params.all_trees:
             self.save(state)
             self._saved = time.monotonic()
 
-    def save(self, state: State) -> None:
+    def save(self, state: State[Any, Any]) -> None:
         """Write the state."""
         forest = to_forest(state.trees, self._data.binning, self._data.feature_names, {})
         meta = {"fingerprint": self._mark, "history": state.history, "seconds": state.seconds, "steps": state.steps}
@@ -125,7 +129,7 @@ class Checkpointer:
                    for name, array in _arrays_of(rows).items()},
             )  # fmt: skip
 
-    def load(self, state: State) -> State:
+    def load(self, state: State[Rows, TrainScores]) -> State[Rows, TrainScores]:
         """`state` moved on to the checkpoint; unchanged where there is none yet."""
         path, data, mark = self._path, self._data, self._mark
         if not path.exists():
@@ -143,7 +147,7 @@ class Checkpointer:
             raise _unreadable(path, error) from error
         if different:
             if "training data" in different:
-                different = [name for name in different if name != "init"]  # which are scores of the data
+                different = [name for name in different if name != "init"]  # "init" has scores of the data
             raise ModelError(
                 f"{path}: made with another {' and '.join(different)}; resume with the same data and parameters, "
                 "or choose another checkpoint folder"
@@ -157,16 +161,18 @@ class Checkpointer:
         for tree in state.trees:
             state.scores.add(tree)
         members = tuple(TrainingRows.of(data.lists, one) for one in selected)
-        state.rows = BaggedRows(members) if isinstance(state.rows, BaggedRows) else members[0]
+        rows: Any = BaggedRows(members) if isinstance(state.rows, BaggedRows) else members[0]
+        state.rows = rows
         state.history, state.seconds, state.steps = meta["history"], meta["seconds"], meta["steps"]
         state.biases = biases
         return state
 
 
-def finished(state: State) -> State:
+def finished(state: State[Rows, TrainScores]) -> State[Rows, TrainScores]:
     """The trees that were measured, where a run ends in the middle of one."""
     n = state.drop_unmeasured()
-    rows = state.previous_rows if len(state.trees) > n else state.rows
+    before = state.previous_rows if len(state.trees) > n else None
+    rows = state.rows if before is None else before
     return replace(state, trees=state.trees[:n], steps=state.steps[:n], rows=rows, biases=state.biases[: n + 1])
 
 
@@ -205,7 +211,7 @@ def _biases(archive: Any, n_trees: int) -> list[np.ndarray]:
     return list(biases)
 
 
-def read_progress(folder: str | os.PathLike[str]) -> dict[str, Any]:
+def read_checkpoint_progress(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """What a checkpoint says of its run: its `fingerprint`, and of each tree the `seconds` and the `history`."""
     path = Path(folder) / FILE
     try:

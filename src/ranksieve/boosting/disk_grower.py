@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from ranksieve.boosting.collapse import GrownTree, collapse
 from ranksieve.boosting.external_grower import ExternalGrower, HistogramRequest, LeafSplit, RootHistogram, SplitPoint
 from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scales, to_fixed_point
-from ranksieve.boosting.grower import only_columns
+from ranksieve.boosting.grower import PART_ROWS, KnownLeaves, LeafNumbers, only_columns
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.bin_store import Listener
@@ -23,25 +22,6 @@ from ranksieve.kernels.histograms import TreeRows, sum_leaf
 from ranksieve.kernels.leaf_values import sum_leaves
 from ranksieve.params import Params
 
-PART_ROWS = 1 << 18  # training rows that are worked on at a time
-
-
-@dataclass(frozen=True)
-class LeafNumbers:
-    """The leaf of every row, by its number; as `Leaves`."""
-
-    numbers: np.ndarray
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.numbers)
-
-    def add_to(self, scores: np.ndarray, leaf_values: np.ndarray) -> None:
-        """Add each leaf's value to the scores of its rows."""
-        for start in range(0, len(scores), PART_ROWS):
-            part = slice(start, start + PART_ROWS)
-            scores[part] += leaf_values[self.numbers[part]]
-
 
 class SmallLeaves:
     """The rows of leaves that are small enough to be in memory; leaves that these are split into are there, too."""
@@ -49,7 +29,7 @@ class SmallLeaves:
     def __init__(self, space: np.ndarray, width: int) -> None:
         self._bins = space.reshape(-1)[: len(space) * width].reshape(len(space), width)
         self._rows = np.empty(len(space), np.int64)  # as training rows
-        self._numbers = np.empty(len(space), np.uint16)  # of their leaves
+        self._numbers = np.empty(len(space), np.uint16)  # numbers of the rows' leaves
         self._n = 0
         self._fixed: FixedPoint | None = None
         self.leaves: set[int] = set()
@@ -96,7 +76,7 @@ class DiskGrower(ExternalGrower):
     def __init__(self, data: Binned, params: Params, listener: Listener | None = None, *, threads: int) -> None:
         assert data.disk is not None
         super().__init__(data, params, threads=threads)
-        self._listener = listener  # until it has been told that selections are too large
+        self._listener = listener  # None once it was noted that selections are too large
         self.n_prefetched, self._disk, self._n_columns = params.leaves, data.disk, data.binning.n_features
         self._all_columns = self._columns_of(np.ones(len(self._n_bins), np.int8))
 
@@ -107,7 +87,7 @@ class DiskGrower(ExternalGrower):
         super()._allocate_histograms(n_planes)
         self._block_sums = np.zeros((1, *self._hist.shape[1:]), FIXED)
 
-    def grow(self, target: TreeTarget, rng: np.random.Generator) -> tuple[Tree, Any]:
+    def grow(self, target: TreeTarget, rng: np.random.Generator) -> tuple[Tree, KnownLeaves | None]:
         """A tree fitted to the gradients of some rows (None: all); also the leaves of these rows, if known."""
         if target.rows is not None and self._disk.fits(len(target.rows)):
             return super().grow(target, rng)

@@ -18,14 +18,14 @@ from ranksieve.rules import AUTO, traits_of
 from ranksieve.text_formats import duration, file_size
 
 LEVELWISE_SHARE = 0.12  # share of the rows in memory from which on a tree reads the file about once for each level
-SAMPLE_BLOCKS = 8  # that are read to estimate the speed of the disk
-SECONDS_PER_BIN = 1e-9  # of one thread and one pass, for one bin of one document
+SAMPLE_BLOCKS = 8  # blocks that are read to estimate the speed of the disk
+SECONDS_PER_BIN = 1e-9  # seconds of one thread for one bin of one document in one pass
 
 
 def store_of(params: Params, callbacks: Sequence[Callable[[Any], None]] = ()) -> BinStore | None:
     """Where the bins of a run are kept; None: in memory. Refuses a limit of memory where bins have to be in memory.
 
-    Callbacks that have the methods of a `Listener` are told what happens to bins.
+    Callbacks that have the methods of a `Listener` get the progress of making bins.
     """
     if params.device != "cpu" and params.bag == 1:
         from ranksieve.cuda import device
@@ -42,9 +42,14 @@ def store_of(params: Params, callbacks: Sequence[Callable[[Any], None]] = ()) ->
     return BinStore(params.memory, params.bin_folder, params.keep_bins, listener_of(callbacks), params.bag)
 
 
+def display_of(callbacks: Sequence[Any]) -> Listener | None:
+    """The callback that shows progress and notes to a user; None if there is none."""
+    return next((one for one in callbacks if hasattr(one, "note")), None)
+
+
 def listener_of(callbacks: Sequence[Any]) -> Listener:
-    """The callback that shows the progress of making bins, on a terminal; otherwise one that logs notes."""
-    return next((one for one in callbacks if hasattr(one, "note")), Listener())
+    """The callback that shows progress and notes to a user; otherwise one that logs notes."""
+    return display_of(callbacks) or Listener()
 
 
 def report_disk_time(

@@ -29,7 +29,7 @@ class SplitPoint:
     column: int
     split_bin: int
     missing_left: bool
-    words: tuple[int, ...] = (0, 0, 0, 0)  # of the set, where it splits by categories
+    words: tuple[int, ...] = (0, 0, 0, 0)  # words of the set, if it splits by categories
 
     @cached_property
     def goes_left(self) -> np.ndarray:
@@ -133,8 +133,7 @@ class ExternalGrower(Grower):
         """A request for the smaller side that a leaf will have; None where neither side can be split."""
         left = count_of(state.cuts[leaf, 3], rules)
         right = count_of(state.totals[leaf], rules) - left
-        least, deepest = 2 * self._params.min_docs, self._params.max_depth
-        if max(left, right) < least or 0 < deepest <= state.depths[leaf] + 1:
+        if not kernels.may_split(max(left, right), state.depths[leaf] + 1, rules):
             return None
         return HistogramRequest(leaf, _cut(state.cuts[leaf], SET), bool(left <= right))
 

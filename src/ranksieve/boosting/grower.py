@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 GATHER_SHARE = 0.25  # up to this share of the rows, a compact copy of them is faster than working in place
 COPIED_ROWS = 65_536  # at a time, where only some columns are taken
+PART_ROWS = 1 << 18  # rows of data whose bins are in a file that are worked on at a time
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,25 @@ class Leaves:
     rows: np.ndarray
     bounds: np.ndarray
 
-    @property
-    def n_rows(self) -> int:
-        return len(self.rows)
-
     def add_to(self, scores: np.ndarray, leaf_values: np.ndarray) -> None:
         """Add each leaf's value to the scores of its rows."""
         add_leaf_values(self.rows, self.bounds, leaf_values, scores)
+
+
+@dataclass(frozen=True)
+class LeafNumbers:
+    """The leaf number of every row of the training set."""
+
+    numbers: np.ndarray
+
+    def add_to(self, scores: np.ndarray, leaf_values: np.ndarray) -> None:
+        """Add each leaf's value to the scores of its rows."""
+        for start in range(0, len(scores), PART_ROWS):
+            part = slice(start, start + PART_ROWS)
+            scores[part] += leaf_values[self.numbers[part]]
+
+
+KnownLeaves = Leaves | LeafNumbers
 
 
 class Grower:
@@ -85,7 +98,7 @@ class Grower:
         blocks = len(self._borders) - 1, kernels.BLOCK // LANES, *self._hist.shape[2:]
         self._leaf_blocks = np.empty(blocks, FIXED)
 
-    def grow(self, target: TreeTarget, rng: np.random.Generator) -> tuple[Tree, Leaves | None]:
+    def grow(self, target: TreeTarget, rng: np.random.Generator) -> tuple[Tree, KnownLeaves | None]:
         """A tree fitted to the gradients of some rows (None: all), and the leaves of these rows."""
         columns = self._choose_columns(rng)
         extent = Extent.of(target.grad, target.hess)
@@ -150,7 +163,7 @@ class Grower:
         return self._bin_counts
 
     def _rules(self, scale: Scale) -> SplitRules:
-        p = self._params  # of the types that kernels are compiled for
+        p = self._params  # values get the types that kernels are compiled for
         return SplitRules(
             count_bits=scale.count_bits,
             hess_bits=scale.hess_bits,
@@ -250,7 +263,7 @@ class Grower:
 
 
 def _by_row(values: np.ndarray, target: TreeTarget, n_rows: int) -> np.ndarray:
-    """Values of training rows in the places of these rows among all; as they are where those are the only rows."""
+    """Values of training rows as an array over all rows, 0 for the others; unchanged if all rows are training rows."""
     if len(values) in (0, n_rows):
         return values
     out = np.zeros(n_rows, values.dtype)
@@ -271,8 +284,8 @@ def only_columns(bins: np.ndarray, columns: np.ndarray, n_columns: int) -> np.nd
 def _borders(n_bins: np.ndarray, threads: int) -> np.ndarray:
     """Where each thread's columns begin and end: whole lanes, about equal work.
 
-    A lane's work is its bins, to zero, subtract and search, and the rows to sum, the same for all lanes; the constant
-    stands for the rows of a middling leaf.
+    The work of a lane is its bins (to zero, subtract and search) plus a constant for summing the rows of a leaf of
+    medium size.
     """
     work = np.cumsum(n_bins.reshape(-1, LANES).max(axis=1) + 128)
     cuts = np.searchsorted(work, work[-1] * np.arange(1, threads) / threads) + 1

@@ -129,7 +129,7 @@ def make_base(init: Any, constant: float, train_set: Binned, given: Any) -> Base
         return ScoresBase(init)
     if isinstance(init, str) and init in train_set.feature_names:
         if Path(init).exists():
-            raise ParameterError(param("init", init), f" is a feature and a file; write ./{init} to mean the file")
+            raise ParameterError(param("init", init), f" is both a feature and a file; write ./{init} for the file")
         # it reads the data that the new trees read
         return ModelBase(one_feature(init, train_set.feature_names, train_set.info.for_model()), init)
     if isinstance(init, str | os.PathLike):
@@ -171,7 +171,7 @@ def _model_base(model: Any, name: str, train_set: Binned, given: Any) -> ModelBa
             param("missing", absent),
             " and this run has ",
             param("missing", here),
-            "; both must read absent features alike",
+            "; use the same value for both",
         )
     return ModelBase(model, name)
 
@@ -185,10 +185,9 @@ def _check_categories(model: Any, name: str, train_set: Binned) -> None:
         for part in model.models:
             _check_categories(part, name, train_set)
     elif isinstance(model, TrainedModel):
-        theirs = model.info.get("categories", {})
         for feature in _used(model):
             ours = train_set.feature_names[feature]
-            if list(train_set.categories.get(ours, ())) != list(theirs.get(model.feature_names[feature], ())):
+            if list(train_set.categories.get(ours, ())) != list(model.categories.get(model.feature_names[feature], ())):
                 raise ModelError(
                     param("init", name),
                     f" and the training data have different categories of {ours!r}; train the base on data that has "

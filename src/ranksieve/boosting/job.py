@@ -45,10 +45,11 @@ class TrainingJob:
     def __post_init__(self) -> None:
         """Refuse callbacks of LightGBM and XGBoost, which get other records."""
         for callback in self.callbacks:
-            if str(getattr(callback, "__module__", "")).startswith(("lightgbm", "xgboost")):
+            if str(getattr(callback, "__module__", "")).partition(".")[0] in ("lightgbm", "xgboost"):
                 raise ParameterError(
-                    param("callbacks"), f" has one of {callback.__module__}; expected functions of a Record; use ",
-                    param("early_stopping"), ", ", param("verbose"), " and the model's info['history'] instead",
+                    param("callbacks"), f" has a callback of {callback.__module__}, which ranksieve cannot call; give "
+                    "functions of a ranksieve.callbacks.Record, or use ",
+                    param("early_stopping"), ", ", param("verbose"), " and the model's info['history']",
                 )  # fmt: skip
 
     def check_forest_options(self) -> None:

@@ -27,6 +27,13 @@ class Curve:
     """A mean metric that is constant between neighbouring borders: `values[i]` from `borders[i]` to `borders[i + 1]`.
 
     The first border is the low end of the range, the last one the high end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curve = Curve(np.array([0.0, 0.4, 1.0]), np.array([0.7, 0.9]))
+    >>> curve.at(np.array([0.1, 0.5])).tolist()
+    [0.7, 0.9]
     """
 
     borders: np.ndarray
@@ -82,7 +89,7 @@ class LineSearch:
         weights = np.ones(lists.n_queries) if lists.query_weights is None else lists.query_weights
         self._total_weight = float(weights[~np.isnan(zero)].sum())
         if not self._total_weight:
-            raise DataError(f"{metric} is undefined, no query has a positive document; use other data")
+            raise DataError(f"{metric} is undefined because no query has a positive document; use other data")
         positives = metric_table.count_positives(self.metric, labels, offsets)
         fixed = (positives == 0) | metric_table.label_counts(labels, offsets)[1] | np.isnan(zero)
         norms = metric_table.norms(self.metric, labels, offsets)
@@ -105,10 +112,11 @@ class LineSearch:
         def sweep(part: slice) -> tuple[np.ndarray, np.ndarray]:
             own = offsets[part.start : part.stop + 1]
             rows = slice(own[0], own[-1])
-            return crossings.sweep_queries(
+            swept: tuple[np.ndarray, np.ndarray] = crossings.sweep_queries(
                 scores[rows], direction[rows], self._gains[rows], own - own[0], self._scales[part],
                 float(low), float(high), self._k, self._kind, self._rank_weights, first[part],
             )  # fmt: skip
+            return swept
 
         threads = numba.get_num_threads()
         cuts = np.searchsorted(offsets, np.linspace(0, offsets[-1], SHARES * threads + 1)[1:-1])

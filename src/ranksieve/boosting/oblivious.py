@@ -18,7 +18,7 @@ from ranksieve.params import Params
 
 
 class ObliviousGrower(Grower):
-    """Balanced trees whose leaves of one level all ask the same question.
+    """Balanced trees: all nodes of a level share one test.
 
     As deep as `max_depth` says, or as `leaves` allow where it is 0. A leaf with fewer than `min_docs` documents has
     the value of the nearest node above it that has enough.
@@ -54,7 +54,7 @@ class ObliviousGrower(Grower):
         return GrownTree(_splits(cuts[:n_levels]), np.zeros(n - 1), bounds[:n], totals[:n], limits)
 
     def _tree(self, scales: Scales, grown: GrownTree, leaf_sums: np.ndarray) -> Tree:
-        """The tree of the splits; small leaves ask the nodes above them."""
+        """The tree of the splits; small leaves have the value of the nearest large enough node above them."""
         scale, split_ints, split_gain = scales.exact, grown.splits, grown.gains
         levels = [(leaf_sums[0], leaf_sums[1])]  # the sums of every level's nodes, root first
         while len(levels[0][0]) > 1:

@@ -6,12 +6,14 @@ else: in selections, metrics and predictions. After every tree b takes a Newton 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ranksieve.errors import RanksieveWarning, caller_level
 from ranksieve.kernels import position_sums as kernel
 from ranksieve.text_formats import AUTO, read_numbers
 
@@ -45,9 +47,20 @@ class PositionBiases:
         """None where there are no positions, or no biases of them."""
         given = read_numbers(params.position_biases)
         rate = params.position_rate * params.learning_rate
-        return cls(lists, n_positions, rate, params.position_l2, given) if n_positions and (rate or given) else None
+        if not n_positions or not (rate or given):
+            return None
+        if n_positions == 1:
+            warnings.warn(
+                RanksieveWarning(
+                    "the positions of all documents are 0, which stands for documents that were not shown; no biases "
+                    "of positions are learned; if documents were shown, give ranks from 1"
+                ),
+                stacklevel=caller_level(),
+            )
+            return None
+        return cls(lists, n_positions, rate, params.position_l2, given)
 
-    def begin(self, state: State, init: Any) -> None:
+    def begin(self, state: State[Any, Any], init: Any) -> None:
         """Start at the biases given, else at those of the model that boosting starts from, else at 0."""
         first = np.zeros(self.n_positions)
         known = (0.0, *self.given) if self.given else getattr(init, "info", {}).get(INFO, ())
@@ -57,12 +70,12 @@ class PositionBiases:
         state.biases = [first]
         self.lists.set_biases(first)
 
-    def resume(self, state: State) -> None:
+    def resume(self, state: State[Any, Any]) -> None:
         """Continue with the biases of a checkpoint."""
         for biases in state.biases[1:]:
             self.lists.set_biases(biases)
 
-    def __call__(self, state: State, target: Any) -> None:
+    def __call__(self, state: State[Any, Any], target: Any) -> None:
         """Add the biases for the next tree to the state; `target` has the gradients of the last one."""
         grad, hess, count = totals(target.position_sums)
         last = state.biases[-1]

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ranksieve.boosting.disk_scores import new_scores
-from ranksieve.boosting.grower import Leaves
-from ranksieve.boosting.line_search import LineSearch, best_step
-from ranksieve.boosting.loop import State, StepSize
-from ranksieve.boosting.scores import Scores
-from ranksieve.boosting.tree import Tree
-from ranksieve.data.binned import Binned
 from ranksieve.errors import ParameterError, param
-from ranksieve.evaluation.metrics import Metric
 from ranksieve.rules import STEPS, Traits, choice, parameter, share
 
-ScoredSet = tuple[Binned, Scores]
+if TYPE_CHECKING:
+    from ranksieve.boosting.grower import KnownLeaves
+    from ranksieve.boosting.loop import State, StepSize
+    from ranksieve.boosting.scores import Scores
+    from ranksieve.boosting.tree import Tree
+    from ranksieve.data.binned import Binned
+    from ranksieve.evaluation.metrics import Metric
+
+    ScoredSet = tuple[Binned, Scores]
 
 
 @STEPS.register("shrinkage")
@@ -27,7 +27,7 @@ ScoredSet = tuple[Binned, Scores]
 class Shrinkage:
     """The same small step for every tree (Friedman 2001)."""
 
-    learning_rate: float = share(0.05, "Shrinkage of each tree; step of lambdarank")
+    learning_rate: float = share(0.05, "Shrinkage of each tree; for lambdarank, the step size")
 
     def __call__(self, train: ScoredSet, valid: Sequence[ScoredSet], metric: Metric) -> StepSize:
         return lambda tree, leaves, state: self.learning_rate
@@ -49,15 +49,18 @@ class OptimalStep:
     step_on: str = choice("train", "Data set that a step is optimal for", ("train", "valid"))
     step_shrinkage: float = share(1.0, "Factor of the optimal step")
 
-    traits: ClassVar[Traits] = Traits(one_machine_only=True)
+    traits: ClassVar[Traits] = Traits(one_machine_only=True, varies=True)
 
     def __call__(self, train: ScoredSet, valid: Sequence[ScoredSet], metric: Metric) -> StepSize:
+        from ranksieve.boosting.disk_scores import new_scores
+        from ranksieve.boosting.line_search import LineSearch, best_step
+
         if self.step_on == "valid" and not valid:
             raise ParameterError(param("step_on", "valid"), " needs validation data; give ", param("valid"))
         data, scores = train if self.step_on == "train" else valid[0]
         search = LineSearch(data.lists, metric)
 
-        def step_size(tree: Tree, leaves: Leaves | None, state: State) -> float:
+        def step_size(tree: Tree, leaves: KnownLeaves | None, state: State[Any, Any]) -> float:
             for earlier in state.trees[scores.n_trees :]:
                 scores.add(earlier)
             direction = new_scores(data)

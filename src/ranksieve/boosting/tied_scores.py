@@ -57,7 +57,7 @@ def warn_of_ties(valid: ForestValidation, trees: Sequence[Tree], metric: Metric)
 def _is_significant(ordered: np.ndarray, average: np.ndarray) -> bool:
     """Whether the input order is better than the mean over orders in more queries than a random order would be.
 
-    A random order is better in at most about half of them, and like any other far from the worst.
+    A random order is better than the mean in about half of the queries at most. Any order is far better than the worst.
     """
     better, worse = (int((sign * (ordered - average) > ROUNDING).sum()) for sign in (1, -1))
     return better - worse > CHANCE * math.sqrt(better + worse)
@@ -67,7 +67,7 @@ def _warn(name: str, ordered: float, average: float, worst: float, remedy: str) 
     warnings.warn(
         TiedScoresWarning(
             f"{name} is {ordered:.4f} with equal scores in input order, {average:.4f} in the mean over their orders, "
-            f"{worst:.4f} in the worst; are the documents sorted by label? shuffle those of each query, or use ",
+            f"{worst:.4f} in the worst; if the documents are sorted by label, shuffle those of each query, or use ",
             param("metric", remedy),
         ),
         stacklevel=caller_level(),

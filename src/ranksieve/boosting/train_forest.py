@@ -4,41 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
-from ranksieve.boosting.bagging import bagged, bagged_step, check_bag, training_scores
+from ranksieve.boosting.backend import AllScores, Backend, LocalScores, backend_of
+from ranksieve.boosting.bagging import bagged_step, check_bag
 from ranksieve.boosting.callbacks import ForestValidation, Monitor, ValidationSet
 from ranksieve.boosting.checkpoint import Checkpointer, fingerprint, finished
-from ranksieve.boosting.disk_grower import DiskGrower
-from ranksieve.boosting.disk_scores import new_scores
 from ranksieve.boosting.disk_training import listener_of, report_disk_time, store_of
-from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.initial_scores import TRAIN, Base, make_base
 from ranksieve.boosting.job import TrainingJob, model_info, named_sets, report_data, sizes_of
-from ranksieve.boosting.loop import Parts, State, boost
-from ranksieve.boosting.oblivious import ObliviousGrower
+from ranksieve.boosting.loop import BoostingParts, Rows, State, Target, TrainScores, boost
 from ranksieve.boosting.position_bias import PositionBiases, count_positions, learned_biases, uses_biases
 from ranksieve.boosting.query_labels import QueryLabels
-from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections.fields import Minimum
 from ranksieve.boosting.tied_scores import BestScores, depends_on_input_order, warn_of_ties
-from ranksieve.boosting.training_rows import TrainingLists
 from ranksieve.boosting.tree import Tree, to_forest
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binned import Binned, bin_data, bin_like
+from ranksieve.data.features import choose_features, monotone_signs
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data
 from ranksieve.errors import ClusterError, InterruptedTraining, ParameterError, param
-from ranksieve.evaluation.metrics import Metric, metric_of
+from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.models.blend import Blend
 from ranksieve.params import Params
-from ranksieve.rules import AUTO, fields_of, traits_of
+from ranksieve.rules import fields_of, traits_of
 from ranksieve.text_formats import counted
-
-GROWERS: dict[str, type[Grower]] = {"best-first": Grower, "oblivious": ObliviousGrower}
 
 
 def train_forest(job: TrainingJob) -> Forest | Blend:
@@ -49,54 +43,79 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     """
     params = job.params
     given, store = open_data(job.data, missing=job.missing), store_of(params, job.callbacks)
+    _check_early(params, given.feature_names)
     train_set = bin_data(given, **params.bin_limits, binning=job.binning, store=store)
     report_data(job.callbacks, TRAIN, train_set)
-    _note_no_effect(train_set.lists, params, job.callbacks)
+    _note_few_documents(train_set.lists, params, job.callbacks)
     base = checked_base(job, train_set, given, QueryLabels.of(train_set.lists))
     has_biases = uses_biases(train_set.lists, params)
     check_bag(params, has_biases=has_biases)
     backend = backend_of(job, has_biases=has_biases, has_categories=bool(train_set.binning.codes))
-    start = backend.scores(train_set, base.scores(TRAIN, given, train_set), is_trained_on=True)
+    return _prepared(backend, job, given, train_set, base, store).train()
+
+
+def _prepared(
+    backend: Backend[Rows, LocalScores, Target],
+    job: TrainingJob,
+    given: Any,
+    train_set: Binned,
+    base: Base,
+    store: BinStore | None,
+) -> BoostingRun[Rows, LocalScores, Target]:
+    """The run of a job on a backend; `given` is the training set as the user gave it."""
+    params = job.params
+    start = backend.training_scores(train_set, base.scores(TRAIN, given, train_set))
     valid_sets = list(_validation_sets(job, train_set, base, backend, store))
     lists = backend.lists(train_set, metric_of(params), first_selection(base))
     step_size = params.step_rule((train_set, start), [(one.data, one.scores) for one in valid_sets], lists.metric)
     grower = backend.grower(train_set)
     report_disk_time(train_set, params, job.callbacks, threads=job.threads)
     biases = PositionBiases.of(lists, count_positions(train_set.lists.positions), params)
-    starts = [start, *(one.scores for one in valid_sets)]
+    starts: list[AllScores] = [start, *(one.scores for one in valid_sets)]
     if job.counter is not None:
         job.counter.begin(train_set.lists, resume=job.checkpoint.resume, row_fraction=params.row_fraction)
     return BoostingRun(
         job=job,
         data=train_set,
         base=base,
-        parts=Parts(lists, grower, bagged_step(step_size, params.bag), biases),
+        parts=BoostingParts(lists, grower, bagged_step(step_size, params.bag), biases),
         state=State([], start, lists.all_rows),
         valid_sets=valid_sets,
         fingerprint=lambda: fingerprint(train_set, valid_sets, starts, params),
         sizes={**sizes_of(train_set.lists), "valid": {one.name: sizes_of(one.data.lists) for one in valid_sets}},
-    ).train()
+    )
 
 
-def _note_no_effect(lists: Lists, params: Params, callbacks: Sequence[Any]) -> None:
-    """Say that no tree can split so few documents, or that a selection selects all documents of lists so short."""
-    listener, rule = listener_of(callbacks), params.selection_rule
+def _check_early(params: Params, names: Sequence[str] | None) -> None:
+    """Refuse, before the data is read, a GPU that is missing, and features that are not among the names, if known."""
+    if params.device == "cuda":
+        from ranksieve.cuda import device
+
+        device.is_chosen(params.device)
+    if names:
+        choose_features(params.features, names)
+        monotone_signs(params.monotone, names)
+
+
+def minimum_selects_all(lists: Lists, params: Params) -> str:
+    """The start of a note that `min_negatives` selects all negatives of all lists; empty if it does not."""
+    if not isinstance(params.selection_rule, Minimum):
+        return ""
+    most = int(np.add.reduceat(lists.stored_labels == 0, lists.offsets[:-1], dtype=np.int64).max())
+    return f"all lists have at most {counted(negative=most)}, and " * (most <= params.selection_rule.min_negatives)
+
+
+def _note_few_documents(lists: Lists, params: Params, callbacks: Sequence[Any]) -> None:
+    """Say that no tree can split so few documents."""
     if lists.n_docs < 2 * params.min_docs:
-        listener.note(
+        listener_of(callbacks).note(
             f"no tree can split {counted(document=lists.n_docs)} into leaves of at least {params.min_docs}: all "
             "documents get one score; lower ", param("min_docs"),
         )  # fmt: skip
-    if isinstance(rule, Minimum) and listener in callbacks:  # of interest to who watches, not in every log
-        most = int(np.add.reduceat(lists.stored_labels == 0, lists.offsets[:-1], dtype=np.int64).max())
-        if most <= rule.min_negatives:
-            listener.note(
-                f"all lists have at most {counted(negative=most)}, and ", param("min_negatives", rule.min_negatives),
-                f" selects all of them: {params.algo} trains each tree on all documents, as lambdamart",
-            )  # fmt: skip
 
 
 @dataclass
-class BoostingRun:
+class BoostingRun(Generic[Rows, TrainScores, Target]):
     """A forest in training, with everything that happens after a tree.
 
     `fingerprint` describes the data and parameters that a checkpoint must match. `sizes` are those of the data sets.
@@ -105,8 +124,8 @@ class BoostingRun:
     job: TrainingJob
     data: Binned
     base: Base
-    parts: Parts
-    state: State
+    parts: BoostingParts[Rows, TrainScores, Target]
+    state: State[Rows, TrainScores]
     valid_sets: Sequence[ForestValidation]
     fingerprint: Callable[[], dict[str, Any]]
     sizes: Mapping[str, Any]
@@ -120,7 +139,7 @@ class BoostingRun:
             self.parts.biases.begin(self.state, getattr(self.base, "model", None))
         if not self.base.is_constant:
             monitor.measure_base(self.state)
-        after_tree: list[Callable[[State], None]] = [monitor]
+        after_tree: list[Callable[[State[Rows, TrainScores]], None]] = [monitor]
         warns_of_ties = self.job.warns_of_ties and self.valid_sets and depends_on_input_order(monitor.metric)
         if warns_of_ties and params.early_stopping:
             after_tree.append(BestScores(self.valid_sets[0], monitor))
@@ -176,56 +195,10 @@ class BoostingRun:
             data=self.sizes,
             **facts,
             **({"init": {**base.describe(), "score": monitor.base_value}} if not base.is_constant else {}),
-            **({"steps": state.steps} if params.step == "optimal" else {}),
+            **({"steps": state.steps} if traits_of(params.step_rule).varies else {}),
             **learned_biases(state.biases, len(trees)),
         )
         return base.join(to_forest(trees, self.data.binning, self.data.feature_names, info))
-
-
-class CpuBackend:
-    """Trains on the CPU; `boosting.gpu.backend.GpuBackend` has the same parts on a GPU."""
-
-    def __init__(self, job: TrainingJob) -> None:
-        self._params, self._threads, self._listener = job.params, job.threads, listener_of(job.callbacks)
-
-    def scores(self, data: Binned, start: float | np.ndarray, *, is_trained_on: bool = False) -> Any:
-        """The scores of a data set."""
-        return training_scores(data, self._params, start) if is_trained_on else new_scores(data, start=start)
-
-    def validation_set(self, name: str, data: Binned, scores: Scores, start: float | np.ndarray = 0.0) -> ValidationSet:
-        return ValidationSet(name, data, scores, start)
-
-    def lists(self, data: Binned, metric: Metric, first_selection: int) -> Any:
-        return bagged(TrainingLists(data.lists, self._params, metric, first_selection))
-
-    def grower(self, data: Binned) -> Grower:
-        if data.disk is not None:
-            return DiskGrower(data, self._params, self._listener, threads=self._threads)
-        return GROWERS[self._params.forest_algorithm.grower](data, self._params, threads=self._threads)
-
-
-def backend_of(job: TrainingJob, *, has_biases: bool = False, has_categories: bool = False) -> Any:
-    """Where a forest is trained: on the CPU, or on a GPU."""
-    only_cpu = has_biases or has_categories or job.params.bag > 1
-    if job.params.device == "cpu" or (job.params.device == AUTO and only_cpu):
-        return CpuBackend(job)
-    from ranksieve.cuda import device
-
-    if not device.is_chosen(job.params.device):
-        return CpuBackend(job)
-    if has_biases:
-        raise ParameterError(
-            param("device", job.params.device), " does not support position biases; use ", param("device", "cpu"),
-            ", or ", param("position_rate", 0), " to ignore positions",
-        )  # fmt: skip
-    if has_categories:
-        raise ParameterError(
-            param("device", job.params.device), " does not support categorical features; use ", param("device", "cpu"),
-            ", or leave these features out",
-        )  # fmt: skip
-    from ranksieve.boosting.gpu.backend import GpuBackend
-
-    return GpuBackend(job)
 
 
 def first_selection(base: Base) -> int:
@@ -248,8 +221,8 @@ def checked_base(job: TrainingJob, train_set: Binned, given: Any, labels: QueryL
 
 
 def _validation_sets(
-    job: TrainingJob, train_set: Binned, base: Base, backend: Any, store: BinStore | None
-) -> Iterator[Any]:
+    job: TrainingJob, train_set: Binned, base: Base, backend: Backend[Any, Any, Any], store: BinStore | None
+) -> Iterator[ValidationSet]:
     """The validation sets with their initial scores."""
     for name, data in named_sets(job.valid).items():
         names, categories = train_set.feature_names, train_set.categories
@@ -258,4 +231,4 @@ def _validation_sets(
         report_data(job.callbacks, name, binned)
         start = base.scores(name, given, binned)
         again = start[:1].copy() if base.is_constant else start  # a constant needs no memory
-        yield backend.validation_set(name, binned, backend.scores(binned, start), again)
+        yield backend.validation_set(name, binned, start, again)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,8 +11,17 @@ import numpy as np
 
 from ranksieve.boosting.position_bias import sums_by_position
 from ranksieve.boosting.scores import Scores
-from ranksieve.data.lists import Lists
-from ranksieve.data.negatives import Negatives, draw_places, share_of
+from ranksieve.boosting.views import (
+    DocumentScores,
+    Gradients,
+    Objective,
+    ObjectiveView,
+    ReadOnlyScores,
+    View,
+    checked_rows,
+)
+from ranksieve.data.lists import Lists, share_of
+from ranksieve.data.negatives import Negatives, draw_places
 from ranksieve.dtypes import LABEL, ROW, SCORE
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metric_table import highest_grade
@@ -22,10 +30,6 @@ from ranksieve.params import Params
 from ranksieve.rules import OBJECTIVES, Selected, fields_of
 
 NO_ROWS = "the selection returned no rows; expected at least one row number, or None for all"
-
-Gradients = tuple[np.ndarray, np.ndarray]  # first and second derivatives, one of each per row
-Selection = Callable[["View"], "np.ndarray | Selected | None"]
-Objective = Callable[..., Gradients]  # a rule takes an ObjectiveView, a function (labels, scores, offsets)
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class TrainingRows:
         if selected is None:
             return cls(None, lists.stored_labels, lists.offsets, lists.weights)
         more = selected if isinstance(selected, Selected) else None
-        rows = _checked_rows(selected.rows if isinstance(selected, Selected) else selected, lists.n_docs)
+        rows = checked_rows(selected.rows if isinstance(selected, Selected) else selected, lists.n_docs)
         offsets = np.searchsorted(rows, lists.offsets).astype(np.int64)
         weights = None if lists.weights is None else lists.weights[rows]
         if more is not None and more.weights is not None:
@@ -89,110 +93,6 @@ def _checked_weights(weights: np.ndarray, given: np.ndarray, rows: np.ndarray) -
     if not (np.isfinite(weights).all() and weights.min(initial=0.0) >= 0):
         raise ParameterError("the selection returned weights that are negative or not finite; give numbers from 0")
     return weights
-
-
-def _checked_rows(rows: np.ndarray, n_docs: int, did: str = "returned") -> np.ndarray:
-    """What a selection returned, or asked for, as ascending distinct rows."""
-    given = np.asarray(rows)
-    if given.dtype.kind not in "iu" or given.ndim != 1:
-        raise ParameterError(
-            f"the selection {did} {given.dtype} of shape {given.shape}; expected row numbers, or None for all"
-        )
-    if len(given) and (given.min() < 0 or given.max() >= n_docs):
-        wrong = given.max() if given.max() >= n_docs else given.min()
-        raise ParameterError(f"the selection {did} row {wrong}; rows run from 0 to {n_docs - 1}")
-    given = given.astype(ROW)
-    return given if (np.diff(given) > 0).all() else np.unique(given)
-
-
-class ReadOnlyScores:
-    """Scores as a selection sees them: what it writes to does not change training."""
-
-    def __init__(self, scores: Scores) -> None:
-        self.source = scores
-        self.choose = scores.choose
-
-    def at(self, rows: np.ndarray) -> np.ndarray:
-        """The scores of some documents."""
-        given = np.asarray(rows)
-        if given.ndim != 1 or (np.diff(given) > 0).all():
-            return self.source.at(_checked_rows(given, self.source.n_docs, "asked for the scores of"))
-        distinct, places = np.unique(given, return_inverse=True)
-        return self.at(distinct)[places]
-
-    def all(self) -> np.ndarray:
-        """The scores of every document, read only."""
-        return _read_only(self.source.all())
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-@dataclass(frozen=True)
-class View:
-    """The input of a selection.
-
-    `lists` are the training lists, `scores` the current scores (`scores.all()`, `scores.at(rows)`), `step` the number
-    of trees so far, `rng` a generator that depends on the seed and the step alone, and `last` the rows selected before
-    (None: all). On a cluster the lists are those of one worker.
-    """
-
-    training: TrainingLists
-    scores: ReadOnlyScores
-    step: int
-    rng: np.random.Generator
-    last: np.ndarray | None = None
-
-    @property
-    def lists(self) -> Lists:
-        return self.training.lists
-
-    @property
-    def negatives(self) -> Negatives:
-        """The positive and negative rows of each query."""
-        return self.training.negatives
-
-    @property
-    def cache(self) -> dict[Any, Any]:
-        """A dict that lives as long as the run. A rule keeps here what depends on the lists, or what saves time."""
-        return self.training.cache
-
-    @property
-    def gradients(self) -> Gradients:
-        """Gradients and second derivatives of every document, of the full lists under the current scores; read only."""
-        grad, hess = self.training.full_gradients(self.scores.source, self.step)
-        return _read_only(grad), _read_only(hess)
-
-
-@dataclass(frozen=True)
-class ObjectiveView:
-    """The input of an objective: lists of documents with their labels and current scores.
-
-    Query q owns `offsets[q]:offsets[q + 1]`. `rows` are the documents' numbers in the whole training set and `step`
-    the number of trees so far, for random numbers that depend on (seed, step, row) alone. `cache` lives as long as the
-    lists stay the same.
-    """
-
-    labels: np.ndarray
-    scores: np.ndarray
-    offsets: np.ndarray
-    selected: np.ndarray | None  # rows of these training lists (None: all)
-    step: int
-    seed: int
-    metric: Metric
-    highest_grade: float
-    cache: dict[Any, Any]
-    first_row: int = 0  # of these training lists in the whole training set
-    weights: np.ndarray | None = None  # of the documents; gradients are multiplied by them afterwards
-
-    @property
-    def rows(self) -> np.ndarray:
-        """The documents' numbers in the whole training set."""
-        rows = np.arange(len(self.labels)) if self.selected is None else self.selected
-        return rows + self.first_row
 
 
 @dataclass(frozen=True)
@@ -247,11 +147,15 @@ class TrainingLists:
 
     def select_rows(self, last: TrainingRows, scores: Scores, step: int, rng: np.random.Generator) -> TrainingRows:
         """The rows for the tree of this step: a new selection where one is due, else those of the tree before."""
-        if not self.selects_at(step):
-            return last
+        return self.new_rows(last.rows, scores, step, rng) if self.selects_at(step) else last
+
+    def new_rows(
+        self, last: np.ndarray | None, scores: DocumentScores, step: int, rng: np.random.Generator
+    ) -> TrainingRows:
+        """What the selection rule returns; `last` are the rows selected before (None: all)."""
         if step == self.first_selection:
-            self.all_rows.cache.clear()  # of the trees before, which were trained on all rows
-        selected = self.params.selection_rule(View(self, ReadOnlyScores(scores), step, rng, last.rows))
+            self.all_rows.cache.clear()  # values for the first trees, which were trained on all rows
+        selected = self.params.selection_rule(View(self, ReadOnlyScores(scores), step, rng, last))
         if selected is None:
             return self.all_rows
         rows = TrainingRows.of(self.lists, selected)
@@ -289,45 +193,47 @@ class TrainingLists:
         assert positions is not None
         return positions if rows is None else positions[rows]
 
-    def full_gradients(self, scores: Scores, step: int) -> Gradients:
+    def full_gradients(self, scores: DocumentScores, step: int) -> Gradients:
         """Gradients of the full lists; a selection and the tree that follows share them."""
         if self._full is None or self._full[0] != step:
             self._full = step, self._derivatives(self.all_rows, scores.all(), step)
         return self._full[1]
 
     def _derivatives(self, rows: TrainingRows, scores: np.ndarray, step: int) -> Gradients:
-        """What the objective returns, checked, as float64."""
+        """The gradients and second derivatives that the objective returns."""
         objective: Objective = self.params.objective_rule
-        n_docs = len(rows.stored_labels)
         if self.biases is not None:
             scores = scores + self.biases[self._positions(rows.rows)]
         if dataclasses.is_dataclass(type(objective)):
             # our own take labels as they are stored, and write to no array
             is_own = OBJECTIVES.is_own(objective)
             given = (rows.stored_labels, scores) if is_own else (rows.labels, scores.copy())
-            returned = objective(
-                ObjectiveView(
-                    *given, rows.offsets, rows.rows, step, self.params.seed, self.metric, self.highest_grade,
-                    rows.cache, self.portion.first_row, rows.weights,
-                )
+            view = ObjectiveView(
+                *given, rows.offsets, selected=rows.rows, step=step, seed=self.params.seed, metric=self.metric,
+                highest_grade=self.highest_grade, cache=rows.cache, first_row=self.portion.first_row,
+                weights=rows.weights,
             )  # fmt: skip
+            returned = objective(view)
         else:
             returned = objective(rows.labels, scores.copy(), rows.offsets)
-        try:
-            grad, hess = returned
-        except (TypeError, ValueError):
-            got = f"an array of shape {np.shape(returned)}" if hasattr(returned, "shape") else type(returned).__name__
-            raise ParameterError(
-                f"the objective returned {got}; expected gradients and second derivatives, as in `return grad, hess`"
-            ) from None
-        grad, hess = np.asarray(grad, dtype=SCORE), np.asarray(hess, dtype=SCORE)
-        if grad.shape != (n_docs,) or hess.shape != (n_docs,):
-            raise ParameterError(
-                f"the objective returned arrays of shape {grad.shape} and {hess.shape}; expected one value for each of "
-                f"{n_docs} documents"
-            )
-        if not (np.isfinite(grad).all() and np.isfinite(hess).all() and hess.min(initial=0.0) >= 0.0):
-            raise ParameterError(
-                "the objective returned NaN, infinite or negative second derivatives; did scores diverge?"
-            )
-        return grad, hess
+        return _checked_gradients(returned, len(rows.stored_labels))
+
+
+def _checked_gradients(returned: Any, n_docs: int) -> Gradients:
+    """What an objective returned, as float64."""
+    try:
+        grad, hess = returned
+    except (TypeError, ValueError):
+        got = f"an array of shape {np.shape(returned)}" if hasattr(returned, "shape") else type(returned).__name__
+        raise ParameterError(
+            f"the objective returned {got}; expected gradients and second derivatives, as in `return grad, hess`"
+        ) from None
+    grad, hess = np.asarray(grad, dtype=SCORE), np.asarray(hess, dtype=SCORE)
+    if grad.shape != (n_docs,) or hess.shape != (n_docs,):
+        raise ParameterError(
+            f"the objective returned arrays of shape {grad.shape} and {hess.shape}; expected one value for each of "
+            f"{n_docs} documents"
+        )
+    if not (np.isfinite(grad).all() and np.isfinite(hess).all() and hess.min(initial=0.0) >= 0.0):
+        raise ParameterError("the objective returned NaN, infinite or negative second derivatives; did scores diverge?")
+    return grad, hess

@@ -8,8 +8,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from types import FrameType
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
 from typing import Any
 
 INTERRUPTED = "interrupted; no incomplete file is left"
@@ -53,21 +53,21 @@ def _handles(number: int, handler: Any) -> bool:
 
 
 def _ignore_interrupts() -> None:
-    """Python ends, which takes a while."""
+    """Ignore Ctrl-C while Python shuts down, which takes a while."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class Signals:
-    """What Ctrl-C and requests to end do: exceptions, which are not lost.
+    """Turns Ctrl-C and requests to end into exceptions that are not lost.
 
-    Within an import an exception can become another one, so that Ctrl-C waits for its end. A callback or a destructor
+    During an import Python may replace the exception, so Ctrl-C waits until the import ends. A callback or a destructor
     cannot pass exceptions on: the signal is sent again.
     """
 
     def __init__(self, report_unraisable: Callable[[sys.UnraisableHookArgs], Any]) -> None:
         self.report_unraisable = report_unraisable
         self._since: float | None = None
-        self._timer: threading.Timer | None = None
+        self._sending: object | None = None  # stands for the thread that sends a signal again; no lock, as handlers ask
         self._last = signal.SIGINT
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -75,33 +75,47 @@ class Signals:
         now = time.monotonic()
         self._since = self._since or now
         if _is_importing(frame) and now - self._since < LONGEST_IMPORT:
-            self._send_later(number)
+            self._last = signal.Signals(number)
+            self._send_until_raised()
             return
-        self._since, self._last = None, signal.Signals(number)
-        raise KeyboardInterrupt
+        self._since = None
+        self._raise(number, frame, KeyboardInterrupt())
 
     def end(self, number: int, frame: FrameType | None) -> None:
         """The handler of requests to end."""
-        self._last = signal.Signals(number)
-        sys.exit(128 + number)
+        self._raise(number, frame, SystemExit(128 + number))
 
     def send_again(self, unraisable: sys.UnraisableHookArgs) -> None:
         """The hook for exceptions that cannot be passed on."""
         if issubclass(unraisable.exc_type, (KeyboardInterrupt, SystemExit)):
-            self._send_later(self._last)
+            self._send_until_raised()
         else:
             self.report_unraisable(unraisable)
 
     def stop_sending(self) -> None:
         """Send no signal any more."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._sending = None
 
-    def _send_later(self, number: int) -> None:
-        """Send a signal to this process in a moment."""
-        self._timer = threading.Timer(SECONDS_BETWEEN, _send, (number,))
-        self._timer.daemon = True
-        self._timer.start()
+    def _raise(self, number: int, frame: FrameType | None, error: BaseException) -> None:
+        """Raise an exception, unless it would be lost in the hook: then send the signal again, to raise it later."""
+        self._last = signal.Signals(number)
+        if _runs(frame, self.send_again.__code__):
+            self._send_until_raised()
+            return
+        self.stop_sending()
+        raise error
+
+    def _send_until_raised(self) -> None:
+        """Send the last signal to this process, again and again, until its handler raises."""
+        if self._sending is None:
+            self._sending = object()
+            threading.Thread(target=self._send, args=(self._sending,), daemon=True).start()
+
+    def _send(self, thread: object) -> None:
+        time.sleep(SECONDS_BETWEEN)
+        while self._sending is thread:
+            _send(self._last)
+            time.sleep(SECONDS_BETWEEN)
 
 
 def _send(number: int) -> None:
@@ -113,6 +127,14 @@ def _send(number: int) -> None:
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+    return any(one.f_code.co_filename.startswith("<frozen importlib") for one in _callers(frame))
+
+
+def _runs(frame: FrameType | None, code: CodeType) -> bool:
+    return any(one.f_code is code for one in _callers(frame))
+
+
+def _callers(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
         frame = frame.f_back
-    return frame is not None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ranksieve.cli.click_options import Clip, Given, Log, LogArguments, load_propensities, ranking_facts
+from ranksieve.cli.click_options import Clip, Given, Log, LogArguments, PageDepth, load_propensities, ranking_facts
 from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import check_writable, show_facts, show_line, show_note
 from ranksieve.cli.files import reads_data
@@ -19,9 +19,9 @@ from ranksieve.errors import DataError, ParameterError, check_choice
 def interleave(
     run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="TREC run of ranking A.")],
     run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="TREC run of ranking B.")],
-    out: Annotated[Path, out_option("JSON Lines to write: a page per query, to be completed with clicks.")],
+    out: Annotated[Path, out_option("JSON Lines to write: one page per query, without clicks.")],
     method: Annotated[str, typer.Option(metavar="METHOD", help="team-draft or balanced.")] = "team-draft",
-    depth: Annotated[int, typer.Option(min=1, help="Documents of a page.")] = 10,
+    depth: PageDepth = 10,
     seed: Seed = 0,
 ) -> None:
     """Interleave two rankings of each query that is in both runs."""

@@ -21,10 +21,11 @@ Events = Annotated[
     list[Path] | None, typer.Option(metavar="FILE", help="OpenSearch's ubi_events, if LOG is its ubi_queries.")
 ]
 Actions = Annotated[str, typer.Option(metavar="NAMES", help="UBI: actions that count as clicks, separated by commas.")]
+PageDepth = Annotated[int, typer.Option(min=1, help="Documents of a page.")]
 Depth = Annotated[int | None, typer.Option(min=1, help="Number of places of each page to read.", show_default="all")]
 MinDwell = Annotated[float, typer.Option(min=0, help="Ignore clicks with fewer seconds of dwell time.")]
 Given = Annotated[
-    Path | None, typer.Option("--propensities", metavar="FILE", help="Propensities, as 'propensities' writes them.")
+    Path | None, typer.Option("--propensities", metavar="FILE", help="File that 'clicks propensities' has written.")
 ]
 FeatureData = Annotated[
     Path, typer.Option("--data", "-d", help="Features of the documents, by query id and document id.")

@@ -14,6 +14,7 @@ from ranksieve.cli.click_options import (
     FeatureData,
     Given,
     LogArguments,
+    PageDepth,
     Shrinkage,
     load_propensities,
     log_facts,
@@ -22,7 +23,7 @@ from ranksieve.cli.click_options import (
 )
 from ranksieve.cli.command import SETTINGS, Command, CommandGroup, is_flag, option, takes_options
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
-from ranksieve.cli.files import check_model_file, reads_data, save_model, write_data
+from ranksieve.cli.files import check_data_file, check_model_file, reads_data, save_model, write_data
 from ranksieve.cli.options import read_toml
 from ranksieve.cli.shared_options import Missing, OutData, OutModel, ParamsFile, Seed, Threads, out_option
 from ranksieve.cli.training_data import warn_of_same_files
@@ -140,7 +141,7 @@ class ClickListArguments:
     propensities: Given = None
     clip: Clip = 0.05
     model: str = option("pbm", "By query: click model that gives the judgements.", metavar="MODEL")
-    levels: int | None = option(None, "By query: number of grades.", min=2, show_default="fractions")
+    levels: int | None = option(None, "By query: number of grades.", min=2, show_default="relevance from 0 to 1")
     shrinkage: Shrinkage = "10"
     others: bool = option(False, "By query: add documents that were never shown, with the lowest label.", "--others")
     balance: float | None = option(
@@ -154,13 +155,13 @@ class ClickListArguments:
 @reads_data("data")
 @takes_options
 def lists(given: ClickListArguments, source: LogArguments) -> None:
-    """Make training data of a log and the features of its documents.
+    """Make training data from a log and the features of its documents.
 
     By page, clicks are weighted by their inverse propensity if --propensities are given. If not, 'ranksieve train'
     learns the biases of the positions. By query, the model pbm uses --propensities, or estimates them.
     """
     check_choice("by", given.by, ("page", "query"))
-    check_writable(given.out, *source.log, given.data)
+    check_data_file(given.out, *source.log, given.data)
     from ranksieve import clicks as library
     from ranksieve.data.read import read
 
@@ -235,7 +236,7 @@ def train(context: typer.Context, given: ClickTrainArguments, source: LogArgumen
 def _quality(
     model: TrainedModel, pages: ClickLog, features: Dataset, weights: Propensities, leakage: str
 ) -> list[tuple[str, str]]:
-    """What the clicks of other pages say of the model, beside the rankings that were shown there."""
+    """What the clicks of other pages say about the model, and about the rankings that were shown there."""
     from ranksieve.clicks import estimate, ranking_of
 
     found = estimate(pages, ranking_of(model, features), weights)
@@ -252,13 +253,13 @@ class ClickSimulateArguments:
     ranker: list[Path] | None = option(None, "Model that ranks the pages.", metavar="MODEL", show_default="a weak one")
     share: float = option(0.01, "Share of the queries that the weak ranker is trained on, without --ranker.")
     pages: int = option(10_000, "Number of pages.", min=1)
-    depth: int = option(10, "Documents of a page.", min=1)
+    depth: PageDepth = 10
     users: str = option("pbm", "How users click: pbm, trust, cascade or dbn.", metavar="MODEL")
     eta: float = option(1.0, "Strength of position bias: rank r is examined with probability (1/r)^eta.", min=0)
     noise: float = option(0.1, "Probability of a click on an irrelevant document that is examined.", min=0, max=1)
     temperature: float = option(0.0, "Randomness of rankings; 0: none.", min=0)
     swaps: float = option(0.0, "Share of the pages with a randomised swap of two documents.", min=0, max=1)
-    seed: int = option(0, "Random seed of queries, pages and clicks; the weak ranker is the same for all.", min=0)
+    seed: int = option(0, "Random seed of queries, pages and clicks; the weak ranker does not depend on it.", min=0)
     missing: Missing = "zero"
 
 
@@ -269,10 +270,13 @@ def simulate(given: ClickSimulateArguments) -> None:
     """Simulate a log of result pages and clicks on labelled lists."""
     check_writable(given.out, given.data, *(given.ranker or ()))
     from ranksieve import clicks as library
+    from ranksieve.data.categories import check_no_categories
     from ranksieve.data.read import read
     from ranksieve.models.load import load
 
     labelled = read(given.data, missing=given.missing)
+    if not given.ranker:
+        check_no_categories(labelled.info, "the weak ranker, a RankSVM,", instead="give --ranker MODEL, or ")
     show_waiting("hinge", "simulating")
     if given.ranker:
         ranker: Any = [load(one) for one in given.ranker]

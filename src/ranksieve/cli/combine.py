@@ -12,7 +12,7 @@ from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
 from ranksieve.cli.files import check_model_file, reads_data, save_model
 from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Threads, read_weights
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, check_once
 from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from ranksieve.forest.model import Model
     from ranksieve.forest.score_file import ScoredFile
 
-DATA = typer.Option("--data", "-d", help="Labelled data on which the weights are optimized.")
+ModelsArgument = Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model file.")]
+Data = Annotated[Path, typer.Option("--data", "-d", help="Labelled data on which the weights are optimized.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CombineArguments:
     """Arguments and options of `ranksieve combine`."""
 
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model file.")]
+    models: ModelsArgument
     out: OutModel
     data: Path | None = option(None, "Labelled data on which the weights of two models are optimized.", "--data", "-d")
     weights: str | None = option(
@@ -87,8 +88,8 @@ def combine(given: CombineArguments) -> None:
 
 @reads_data("data")
 def interpolate(
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model file.")],
-    data: Annotated[Path, DATA],
+    models: ModelsArgument,
+    data: Data,
     out: OutModel,
     metric: Metric = "ndcg@10",
     threads: Threads = 0,
@@ -120,7 +121,7 @@ def interpolate(
 @dataclass(frozen=True, kw_only=True)
 class RefitArguments:
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file: a forest.")]
-    data: Annotated[Path, DATA]
+    data: Data
     out: OutModel
     metric: Metric = "ndcg@10"
     range: tuple[float, float] = option(
@@ -177,9 +178,7 @@ def _load(paths: list[Path]) -> dict[str, Model]:
     """The models by the names of their files."""
     from ranksieve.models.load import load
 
-    twice = [path for path in paths if paths.count(path) > 1]
-    if twice:
-        raise ParameterError(f"{twice[0]} is given twice; name each model once")
+    check_once(paths, "name each model once")
     return {str(path): load(path) for path in paths}
 
 

@@ -28,8 +28,8 @@ OTHER_OPTIONS = {
     **dict.fromkeys(("verbose", "verbosity", "verbose_eval", "silent"), ("quiet",)),
 }  # fmt: skip
 OTHER_COMMANDS = {"compare": "evaluate"}
-DATA_OPTIONS = {"prune": "--valid"}  # of commands whose data is not an argument
-SETTINGS: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}  # of typer
+DATA_OPTIONS = {"prune": "--valid"}  # option of the data, for commands whose data is not an argument
+SETTINGS: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}  # settings of typer
 
 
 class WholeWords:
@@ -122,9 +122,7 @@ def metavar(command: Any, param: Any) -> str:
     """The placeholder for the value of an option in the help; empty for flags."""
     if param.is_flag or param.metavar is not None:
         return param.metavar or ""
-    own = command.rule_parameters().get(param.name)
-    kind = _declaration(command, param.name)[0] if own is None else own.type
-    return METAVARS.get(kind, "TEXT")
+    return METAVARS.get(_declaration(command, param.name)[0], "TEXT")
 
 
 def spelled(param: Any) -> str:
@@ -220,7 +218,8 @@ def usage_message(error: Any) -> str:
         if error.option_name == "--data" and data_option:
             return f"unknown option --data; give the data as {data_option} FILE; {advice}"
         name = error.option_name.lstrip("-").replace("-", "_")
-        if name in ADVICE and all(flag(one.name) in known for one in ADVICE[name] if isinstance(one, ParamName)):
+        own = [one.name for one in ADVICE.get(name, ()) if isinstance(one, ParamName)]
+        if name in ADVICE and flag(NEAREST.get(name, "")) not in known and all(flag(one) in known for one in own):
             return f"unknown option {error.option_name}; {joined_parts(ADVICE[name], flags=True)}; {advice}"
         usual = (ALIASES | NEAREST).get(name)
         near = [flag(one) for one in (usual, *OTHER_OPTIONS.get(name, ())) if one]
@@ -250,7 +249,7 @@ def _expected(command: Any, param: Any) -> str:
     if own is not None:
         return f"expected {own.expected}"
     kind, info = _declaration(command, param.name)
-    number = NUMBERS.get(kind, "a value")  # all that typer refuses besides numbers is what is missing
+    number = NUMBERS.get(kind, "a value")  # besides wrong numbers, typer refuses only missing values
     if param.nargs > 1:
         return f"expected {param.nargs} numbers"
     low, high = getattr(info, "min", None), getattr(info, "max", None)

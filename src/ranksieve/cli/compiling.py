@@ -26,7 +26,7 @@ TASKS = {
     "scores": [("traverse_binned", "score_rows")],
     "gradients": [("lambdas", "all_lambdas")],
     "pruning": [("leave_one_out", "values_along")],
-    "scoring": [("quantize", "add_raw"), ("traverse_raw", "walk_scores")],
+    "scoring": [("quantize", "add_raw"), ("traverse_raw", "add_scores")],
     "searching": [("term_pairs", "describe_pairs")],
     "features": [("neighbours", "describe_neighbours")],
     "reading": [("letor", "parse_lines")],
@@ -98,7 +98,7 @@ def compile_listener(tell: Callable[[str], None]) -> Any:
     """A listener of Numba that tells the name of each kernel that was compiled."""
     from numba.core import event
 
-    class Listener(event.Listener):
+    class CompileListener(event.Listener):
         def on_start(self, event: Any) -> None: ...
 
         def on_end(self, event: Any) -> None:
@@ -106,7 +106,7 @@ def compile_listener(tell: Callable[[str], None]) -> Any:
             if kernel.__module__.startswith("ranksieve."):
                 tell(kernel.__name__)
 
-    return Listener()
+    return CompileListener()
 
 
 def start_task(task: str) -> subprocess.Popen[str] | None:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ranksieve.errors import DataError, RanksieveWarning
 
-LOGGERS = ("ranksieve.retrieval", "ranksieve.models")  # whose messages are shown as notes
+LOGGERS = ("ranksieve.retrieval", "ranksieve.models")  # messages of these loggers are shown as notes
 
 
 def output() -> Console:
@@ -120,13 +120,18 @@ def show_table(
     output().print(table)
 
 
+def check_not_read(path: Path, *read: Path | str | None) -> None:
+    """Refuse an output file that the command also reads."""
+    for one in read:
+        if one is not None and path.exists() and Path(one).exists() and path.samefile(one):
+            raise DataError(f"{path}: is read by this command and would be overwritten; choose another file to write")
+
+
 def check_writable(path: Path, *read: Path | str | None) -> None:
     """Refuse an output file that cannot be written, or that the command also reads; called before any work."""
     from ranksieve import files
 
-    for one in read:
-        if one is not None and path.exists() and Path(one).exists() and path.samefile(one):
-            raise DataError(f"{path}: is read by this command and would be overwritten; choose another file to write")
+    check_not_read(path, *read)
     if str(path) == "-":
         raise DataError("-: this command does not write to standard output; give the name of a file")
     files.check_writable(path)

@@ -96,7 +96,12 @@ def own_features(given: list[str] | None) -> dict[str, Callable[..., Any]]:
     return found
 
 
-SETTINGS = ("k1", "b", "k3", "mu", "mix", "c", "ef", "dense_share", "rrf_k", "pool")
+def _model_option(default: str) -> Any:
+    return option(
+        None,
+        "Retrieval model: bm25f, bm25, dirichlet, jelinek-mercer or dfr; of an index with vectors also dense, or "
+        "hybrid, which fuses bm25f and dense.", metavar="NAME", rich_help_panel=PANEL, show_default=default,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,12 +112,7 @@ class StageOptions:
         None, "First stage written by 'ranksieve retrieve --save-stage', instead of --model, --weights and --set.",
         metavar="FILE", rich_help_panel=PANEL,
     )  # fmt: skip
-    model: str | None = option(
-        None,
-        "Retrieval model: bm25f, bm25, dirichlet, jelinek-mercer or dfr; of an index with vectors also dense, or "
-        "hybrid, which fuses bm25f and dense.", metavar="NAME", rich_help_panel=PANEL,
-        show_default="that of the model or index, or bm25f",
-    )  # fmt: skip
+    model: str | None = _model_option("that of the index, or bm25f")
     weights: str | None = option(
         None, "Weights of the fields, as in 'title=3,body=1'; 1 where not given.", metavar="WEIGHTS",
         rich_help_panel=PANEL,
@@ -125,7 +125,7 @@ class StageOptions:
 
     def read(self, out: Path | None = None) -> FirstStage | None:
         """The first stage that the options give, which is not written to `out`; None if they give none."""
-        from ranksieve.retrieval.first_stage import FirstStage
+        from ranksieve.retrieval.first_stage import RANGES, FirstStage
 
         is_given = bool(self.model or self.weights or self.settings)
         if self.stage is not None:
@@ -139,15 +139,23 @@ class StageOptions:
         if not is_given:
             return None
         values: dict[str, Any] = {}
+        known = [name for name in RANGES if name != "weights"]
         for name, value in _numbers("--set", self.settings or "").items():
             name, dot, field = name.partition(".")
-            if name not in SETTINGS or (dot and name != "b"):
-                raise ParameterError(f"--set has no {name + dot + field!r}; expected b.FIELD, {', '.join(SETTINGS)}")
+            if name not in known or (dot and name != "b"):
+                raise ParameterError(f"--set has no {name + dot + field!r}; expected b.FIELD, {', '.join(known)}")
             if dot:
                 values["b"] = {**(values["b"] if isinstance(values.get("b"), dict) else {}), field: value}
             else:
                 values[name] = value
         return FirstStage(self.model or "bm25f", weights=_numbers("--weights", self.weights or ""), **values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankStageOptions(StageOptions):
+    """The first stage of `ranksieve rerank`, whose default is that of the model."""
+
+    model: str | None = _model_option("as in training of MODEL, or that of the index, or bm25f")
 
 
 def _numbers(flag: str, text: str) -> dict[str, float]:
@@ -164,7 +172,7 @@ def _numbers(flag: str, text: str) -> dict[str, float]:
     return found
 
 
-def memory_size(text: str, flag: str, least: int = 1) -> int:
+def read_size_option(text: str, flag: str, least: int = 1) -> int:
     """Bytes of a size such as `512M` or `2G`, at least the given minimum."""
     size = read_size(text)
     if size < least:

@@ -13,9 +13,9 @@ import numpy as np
 import typer
 
 from ranksieve.cli.command import option, takes_options
-from ranksieve.cli.console import check_writable, show_facts
-from ranksieve.cli.files import reads_data, write_data
-from ranksieve.cli.shared_options import Missing, OutData, Seed, out_option
+from ranksieve.cli.console import check_not_read, check_writable, show_facts
+from ranksieve.cli.files import check_data_file, check_new, reads_data, write_data
+from ranksieve.cli.shared_options import DataArgument, Missing, OutData, Seed, out_option
 from ranksieve.errors import DataError, ParameterError, check_choice, did_you_mean
 from ranksieve.files import check_folder
 from ranksieve.text_formats import counted, file_size
@@ -26,13 +26,19 @@ if TYPE_CHECKING:
 NAMES = {2: ("train", "test"), 3: ("train", "valid", "test")}  # by the number of parts
 ENDINGS = {"parquet": ".parquet", "letor": ".txt"}  # by format
 NEEDS = {"truncate": ("k",), "by-model": ("model", "share"), "undersample": ()}
-BLOCK_QUERIES = {"two-stage": 16, "cubic": 1000}  # of about 40 MB each
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitArguments:
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with labels.")]
-    out: Annotated[Path, out_option("Folder for train, valid and test; made if it does not exist.", metavar="DIR")]
+    data: DataArgument
+    out: Annotated[
+        Path,
+        out_option(
+            "Folder for train, valid and test; made if it does not exist. If it already has such parts, --replace is "
+            "needed.",
+            metavar="DIR",
+        ),
+    ]
     shares: str | None = option(
         None, "Shares of the queries for train, valid and test, or for train and test as in 80/20.",
         metavar="SHARES", show_default="60/20/20",
@@ -40,6 +46,7 @@ class SplitArguments:
     folds: int | None = option(None, "Number of folds for cross-validation; each has its own folder in --out.", min=3)
     seed: Seed = 0
     format: str = option("parquet", "Format to write; letor is text.", metavar="parquet|letor")
+    replace: bool = option(False, "Replace the parts that are in --out already.", "--replace")
     missing: Missing = "zero"
 
 
@@ -57,13 +64,17 @@ def split(given: SplitArguments) -> None:
     fractions = _shares(given.shares or "60/20/20")
     data, out = given.data, given.out
     check_folder(out)
+    names, ending, facts = _part_names(out, len(fractions), given.folds), ENDINGS[given.format], []
+    files = [name.with_suffix(ending) for name in names]
+    for file in files:
+        check_not_read(file, data)
+    _check_parts(out, files, folds=given.folds, replace=given.replace)
     source = open_data(data, missing=given.missing)
     ids = query_ids_of(source)
-    parts = _parts(out, len(ids), fractions, given.folds, given.seed)
+    parts = dict(zip(names, _parts(len(ids), fractions, given.folds, given.seed), strict=True))
     _make_folders(out, *(part.parent for part in parts))
-    ending, facts = ENDINGS[given.format], []
-    for part in parts:
-        check_writable(part.with_suffix(ending), data)
+    for file in files:
+        check_writable(file)
     for part, numbers in parts.items():
         file, name = part.with_suffix(ending), part.relative_to(out).as_posix()
         piece = Piece(source, frozenset(ids[number] for number in numbers))
@@ -74,18 +85,30 @@ def split(given: SplitArguments) -> None:
     show_facts(facts)
 
 
-def _parts(out: Path, n_queries: int, shares: Sequence[float], folds: int | None, seed: int) -> dict[Path, np.ndarray]:
-    """The numbers of the queries of each file, by its path without the ending."""
+def _part_names(out: Path, n_shares: int, folds: int | None) -> list[Path]:
+    """The files without their ending."""
+    if folds is None:
+        return [out / name for name in NAMES[n_shares]]
+    return [out / f"fold{fold}" / name for fold in range(1, folds + 1) for name in NAMES[3]]
+
+
+def _parts(n_queries: int, shares: Sequence[float], folds: int | None, seed: int) -> list[np.ndarray]:
+    """The numbers of the queries of each file."""
     from ranksieve.data.sampling import fold_queries, split_queries
 
     if folds is None:
-        parts = split_queries(n_queries, shares, seed=seed)
-        return {out / name: numbers for name, numbers in zip(NAMES[len(parts)], parts, strict=True)}
-    return {
-        out / f"fold{fold}" / name: numbers
-        for fold, parts in enumerate(fold_queries(n_queries, folds, seed=seed), start=1)
-        for name, numbers in zip(NAMES[3], parts, strict=True)
-    }
+        return list(split_queries(n_queries, shares, seed=seed))
+    return [numbers for parts in fold_queries(n_queries, folds, seed=seed) for numbers in parts]
+
+
+def _check_parts(out: Path, files: Sequence[Path], *, folds: int | None, replace: bool) -> None:
+    """Refuse to overwrite parts of an earlier split without `replace`, or to leave some of them beside the new ones."""
+    folder = "" if folds is None else "fold[1-9]*/"
+    found = [file for name in NAMES[3] for file in sorted(out.glob(f"{folder}{name}{files[0].suffix}"))]
+    check_new(found, replace=replace)
+    left = next((file for file in found if file not in files), None)
+    if left is not None:
+        raise DataError(f"{left}: is a part of another split and would not be replaced; remove it first")
 
 
 def _make_folders(*folders: Path) -> None:
@@ -93,7 +116,7 @@ def _make_folders(*folders: Path) -> None:
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
-            raise DataError(f"{folder}: cannot be made a folder ({error.strerror}); choose another place") from error
+            raise DataError(f"{folder}: cannot be created ({error.strerror}); choose another folder") from error
 
 
 def _shares(text: str) -> list[float]:
@@ -105,7 +128,7 @@ def _shares(text: str) -> list[float]:
         raise ParameterError(f"--shares is {text!r}; expected numbers above 0, as in 60/20/20 or 80/20") from None
     total = sum(numbers)
     if not any(math.isclose(total, whole, rel_tol=2e-3) for whole in (1, 100)):  # thirds are rounded
-        raise ParameterError(f"--shares is {text!r}, in sum {total:g}; expected a sum of 100 or 1, as in 60/20/20")
+        raise ParameterError(f"--shares is {text!r}, which adds up to {total:g}; expected 100 or 1, as in 60/20/20")
     return [number / total for number in numbers]
 
 
@@ -145,7 +168,7 @@ def sample(given: SampleArguments) -> None:
     for name in NEEDS[given.how]:
         if getattr(given, name) is None:
             raise ParameterError(f"{given.how} needs --{name}; see ranksieve sample --help")
-    check_writable(given.out, given.data, given.model)
+    check_data_file(given.out, given.data, given.model)
     from ranksieve.data import sampling
     from ranksieve.data.read import read
 
@@ -182,7 +205,7 @@ def pack(
     missing: Missing = "zero",
 ) -> None:
     """Convert a data file to Parquet, which loads many times faster."""
-    check_writable(out, data)
+    check_data_file(out, data, text=False)
     from ranksieve.data.parquet import write_parquet
     from ranksieve.data.read import open_data
     from ranksieve.progress import ProgressDisplay
@@ -203,13 +226,13 @@ def synth(
     ] = 0,
 ) -> None:
     """Generate data: long lists as in a second stage, or labels that are a cubic polynomial of the features."""
-    if kind not in BLOCK_QUERIES:
-        raise ParameterError(f"unknown kind {kind!r}; expected one of {', '.join(BLOCK_QUERIES)}")
-    check_writable(out)
-    from ranksieve.data import generators
+    from ranksieve.data.generators import GENERATORS, GeneratedSource
 
-    generate = {"two-stage": generators.two_stage, "cubic": generators.cubic}[kind]
-    source = generators.GeneratedSource(generate, range(start, start + queries), seed, BLOCK_QUERIES[kind])
+    if kind not in GENERATORS:
+        raise ParameterError(f"unknown kind {kind!r}; expected one of {', '.join(GENERATORS)}")
+    check_data_file(out)
+    generate, block_queries = GENERATORS[kind]
+    source = GeneratedSource(generate, range(start, start + queries), seed, block_queries)
     write_data(source, out)
     assert source.n_docs is not None and source.n_features is not None  # once all of it was generated
     show_facts([("data", f"{out}, {counted(query=queries, document=source.n_docs, feature=source.n_features)}")])

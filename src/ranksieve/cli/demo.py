@@ -17,7 +17,7 @@ from ranksieve.cli.compiling import TRAINING, compile_tasks
 from ranksieve.cli.console import check_writable, show_line, show_note, show_table
 from ranksieve.cli.demo_search import make_search
 from ranksieve.cli.shared_options import Seed, out_option
-from ranksieve.errors import MissingExtraError
+from ranksieve.errors import DataError, MissingExtraError
 from ranksieve.files import atomic_text
 from ranksieve.text_formats import counted, duration
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 METRIC = "ndcg@10"
 KERNELS = (*TRAINING, "pruning", "scoring", "searching")
 STAGES = (50, 100)  # trees after which the models are also measured
+SPEC_FILE = "demo.toml"
 FILES = {
     "LightGBM": "lightgbm.txt",
     "λ-MART": "lambdamart.txt",
@@ -80,6 +81,7 @@ def demo(
 ) -> None:
     """Run a demonstration: generate data, train SelGB and its peers, compare, prune, and write a report."""
     begin = time.monotonic()
+    _check_models(out)
     out.mkdir(parents=True, exist_ok=True)
     check_writable(out / "lambdamart.txt")
     from ranksieve.experiments.data_sets import load
@@ -88,9 +90,9 @@ def demo(
 
     peer = PEER if find_spec("lightgbm") else ""
     text = SPEC.substitute(queries=queries, trees=trees, seed=seed, peer=peer)
-    with atomic_text(out / "demo.toml") as file:
+    with atomic_text(out / SPEC_FILE) as file:
         file.write(text)
-    spec = load_spec(out / "demo.toml")
+    spec = load_spec(out / SPEC_FILE)
     show_note(f"generating {counted(query=queries)}…")
     with ThreadPoolExecutor(1) as pool:
         loading = pool.submit(load, spec.cells[0].data, spec.cells[0].params.bin_limits)
@@ -109,6 +111,13 @@ def demo(
     for line in make_search(out / "search", **size, trees=min(trees, 100), seed=seed):
         show_line(line)
     show_line(f"{duration(time.monotonic() - begin)} in total")
+
+
+def _check_models(out: Path) -> None:
+    """Refuse to overwrite models that are not of an earlier demonstration."""
+    models = [out / name for name in FILES.values() if (out / name).exists()]
+    if models and not (out / SPEC_FILE).exists():
+        raise DataError(f"{models[0]}: exists already, and is not of a demonstration; choose another folder")
 
 
 @contextmanager
@@ -142,6 +151,8 @@ def _show(results: Results) -> None:
     for first, second in [pair for pair in pairs if pair[0] in groups]:
         test, _ = compare(groups[second], groups[first], METRIC)
         show_line(f"{second} − {first}: {test}")
+    if "LightGBM" in groups:
+        show_line("LightGBM's times include scoring the validation and test lists.")
     show_line(results.cells[0].facts["conventions"][0])
 
 

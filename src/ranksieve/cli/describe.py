@@ -37,7 +37,7 @@ class DescribeArguments:
     file: Annotated[Path, typer.Argument(metavar="FILE", help=f"What to describe: {KINDS}.")]
     events: Path | None = option(None, "OpenSearch's ubi_events, if FILE is its ubi_queries.", metavar="FILE")
     verify: bool = option(False, "Compare an index with its checksums.", "--verify")
-    card: bool = option(False, "Write a model card: a model as a page of Markdown.", "--card")
+    card: bool = option(False, "Write a model card: a Markdown page about a model.", "--card")
     data: list[Path] | None = option(None, "With --card: data to measure the model on.", "--data", "-d")
     metric: Annotated[
         list[str] | None, metric_option("With --card: metric on the data.", show_default="ndcg@10, map, mrr")
@@ -56,7 +56,7 @@ def describe(given: DescribeArguments) -> None:
     from ranksieve.data.data_file import DataFile
     from ranksieve.data.other_files import other_file
     from ranksieve.data.read import open_data
-    from ranksieve.models.load import load
+    from ranksieve.models.load import is_model, load
 
     file, path = given.file, os.fspath(given.file)
     if given.verify and not os.path.isdir(path):
@@ -77,7 +77,7 @@ def describe(given: DescribeArguments) -> None:
     elif is_model(path):
         _describe_model(load(path))
     elif other is not None:
-        raise DataError(f"{path}: is {other.name}, which is not described; it is for {other.used_by}")
+        raise DataError(f"{path}: is {other.name}, which describe cannot show; it is for {other.used_by}")
     elif (roles := find_roles(DataFile(file))) is not None and not roles.is_readable:
         _describe_columns(roles)
     else:
@@ -87,6 +87,7 @@ def describe(given: DescribeArguments) -> None:
 def _write_card(path: str, data: list[Path], metric: list[str] | None, out: Path | None) -> None:
     from ranksieve.evaluation.model_card import USUAL_METRICS, model_card
     from ranksieve.files import atomic_text
+    from ranksieve.models.load import is_model
 
     if os.path.isdir(path) or not is_model(path):
         raise ParameterError(f"--card is for model files, and {path} is not one; leave it out")
@@ -99,16 +100,6 @@ def _write_card(path: str, data: list[Path], metric: list[str] | None, out: Path
     with atomic_text(out) as file:
         file.write(card)
     show_facts([("model card", str(out))])
-
-
-def is_model(path: str) -> bool:
-    """Whether a file is a model, by its first bytes."""
-    from ranksieve.data.compression import first_bytes
-    from ranksieve.forest.formats.model_files import is_model as is_forest
-    from ranksieve.forest.json_model import START
-
-    head = first_bytes(path)
-    return is_forest(head) or START.startswith(head[: len(START)])
 
 
 def _describe_model(model: Any) -> None:
@@ -128,7 +119,7 @@ def _describe_model(model: Any) -> None:
 
 def _describe_columns(roles: ColumnRoles) -> None:
     """The columns of a table that cannot be read without options, and these options."""
-    from ranksieve.data.column_roles import FEATURE
+    from ranksieve.data.column_roles import FEATURE, PERHAPS_QID
     from ranksieve.text_formats import counted
 
     features = [name for name, use in roles.uses.items() if use == FEATURE]
@@ -143,7 +134,9 @@ def _describe_columns(roles: ColumnRoles) -> None:
     needed = " ".join(f"--{role} {shlex.quote(name)}" for role, name in roles.flags.items())
     facts = [("options", f"{needed}; ranksieve describe, train and others need them to read this file")]
     if "NAME" in roles.flags.values():
-        facts.append(("NAME", "no column has a usual name for this; name the right one"))
+        queries = [name for name, use in roles.uses.items() if use == PERHAPS_QID]
+        perhaps = f"; --qid may be {' or '.join(queries)}" if queries else ""
+        facts.append(("NAME", f"no column has a usual name for this; name the right one{perhaps}"))
     if roles.flags.get("label") == roles.flags.get("qid") == "NAME" and "ignore" in roles.flags:
         facts.append(("or", "ranksieve index, if these are documents to search"))
     if roles.categories:

@@ -27,7 +27,7 @@ def describe_folder(path: str, *, verify: bool) -> None:
     if HEADER in names:
         _describe_index(path, verify=verify)
     elif verify:
-        raise ParameterError(f"--verify is for index folders, and {path} is none; leave it out")
+        raise ParameterError(f"--verify is for index folders, and {path} is not one; leave it out")
     elif CHECKPOINT in names:
         _describe_checkpoint(path)
     elif EXPERIMENT in names:
@@ -67,14 +67,14 @@ def _describe_index(path: str, *, verify: bool) -> None:
 
 
 def _describe_checkpoint(path: str) -> None:
-    from ranksieve.boosting.checkpoint import read_progress
+    from ranksieve.boosting.checkpoint import read_checkpoint_progress
 
-    found = read_progress(path)
+    found = read_checkpoint_progress(path)
     last = [f"{name} {metric} {values[-1]:.4f}" for name, curves in found["history"].items()
             for metric, values in curves.items() if values]  # fmt: skip
     show_facts(
         [
-            ("checkpoint of", f"a training with --algo {found['fingerprint'].get('algo')}"),
+            ("checkpoint of", f"training with --algo {found['fingerprint'].get('algo')}"),
             ("finished", f"{counted(tree=len(found['seconds']))} in {duration(sum(found['seconds']))}"),
             *([("validation", ", ".join(last))] if last else []),
             ("used by", f"the same ranksieve train command with --checkpoint {path} --resume"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ranksieve.cli.console import show_facts, show_table
-from ranksieve.data.other_files import JSON_LINES, QRELS, QUERIES, RUN, OtherFile
+from ranksieve.data.other_files import JSON_LINES, QRELS, QUERIES, RUN, TRIALS, OtherFile
 
 Facts = list[tuple[str, str]]
 
@@ -57,26 +57,30 @@ def _queries(path: str) -> Facts:
 
 
 def _json_lines(path: str) -> Facts:
-    from ranksieve.retrieval.corpus import is_missing, is_plain_number, is_text, plain_text, read_documents
+    from ranksieve.retrieval.corpus import kind_of_value, plain_text, read_documents
 
     n_lines, words = 0, Counter[str]()
     kinds: dict[str, Counter[str]] = {}
     for _, document in read_documents(path):
         n_lines += 1
         for name, value in document.items():
-            if not is_missing(value):
-                kind = "text" if is_text(value) else "numbers" if is_plain_number(value) else "other values"
+            if kind := kind_of_value(value):
                 kinds.setdefault(name, Counter())[kind] += 1
+            if kind == "text":
                 words[name] += len((plain_text(value) or "").split())
     rows = [
-        [name, found.most_common(1)[0][0], f"{found.total() / n_lines:.1%}", f"{words[name] / found.total():,.1f}"]
+        [name, found.most_common(1)[0][0], f"{found.total() / n_lines:.1%}",
+         f"{words[name] / found['text']:,.1f}" if found["text"] else ""]
         for name, found in kinds.items()
-    ]
+    ]  # fmt: skip
     show_table(["field", "holds", "of the lines", "words, mean"], rows, numbers=("of the lines", "words, mean"))
     return [("JSON objects", f"{n_lines:,}, not data to train on")]
 
 
-DESCRIBED = {RUN: _run, QRELS: _judgements, QUERIES: _queries, JSON_LINES: _json_lines}
+DESCRIBED = {
+    RUN: _run, QRELS: _judgements, QUERIES: _queries, TRIALS: lambda _: [("holds", TRIALS.name)],
+    JSON_LINES: _json_lines,
+}  # fmt: skip
 
 
 def describe_log(path: str, events: Path | None) -> None:

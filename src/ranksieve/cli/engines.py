@@ -12,8 +12,8 @@ import typer
 from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import check_writable, show_facts, show_remark
 from ranksieve.cli.corpus_options import IndexArgument, Qrels
-from ranksieve.cli.files import write_data
-from ranksieve.cli.shared_options import OutData, out_option
+from ranksieve.cli.files import check_data_file, write_data
+from ranksieve.cli.shared_options import OutData, missing_option, out_option
 from ranksieve.text_formats import counted, some_of
 
 
@@ -28,18 +28,18 @@ class FeatureLogArguments:
         None, "Solr: field with the documents' ids.", metavar="FIELD", show_default="id, _id, docno, doc_id or docid"
     )
     log_field: str = option("[features]", "Solr: field with the features, as in fl=NAME:[features].", metavar="NAME")
-    missing: str = option(
-        "nan", "Value of a feature that was not logged; zero for Solr's format=sparse.", metavar="zero|nan"
-    )
+    missing: Annotated[
+        str, missing_option("Value of a feature that was not logged; zero for Solr's format=sparse.")
+    ] = "nan"
 
 
 @takes_options
 def feature_log(given: FeatureLogArguments) -> None:
-    """Make training data of the features that Elasticsearch, OpenSearch or Solr has logged.
+    """Make training data from the features that Elasticsearch, OpenSearch or Solr has logged.
 
     Elasticsearch and OpenSearch log with ext.ltr_log (fields._ltrlog), Solr with fl=[features].
     """
-    check_writable(given.out, *given.log, given.qrels)
+    check_data_file(given.out, *given.log, given.qrels)
     from ranksieve.retrieval.feature_logs import read_feature_log
 
     data = read_feature_log(given.log, given.qrels, id=given.id, field=given.log_field, missing=given.missing)
@@ -64,9 +64,9 @@ class FeatureSetArguments:
         show_default="keywords; for Solr text",
     )
     store: str | None = option(None, "Solr: the feature store.", metavar="NAME")
-    missing: str = option(
-        "nan", "Value of number.NAME for a document without the number; nan: no value.", metavar="zero|nan"
-    )
+    missing: Annotated[
+        str, missing_option("Value of number.NAME for a document without the number; nan: no value.")
+    ] = "nan"
 
 
 @takes_options

@@ -18,9 +18,11 @@ from ranksieve.cli.console import (
     show_table,
     show_waiting,
 )
-from ranksieve.cli.files import check_model_file, reads_data, save_model, with_categories
+from ranksieve.cli.files import check_model_file, check_new, reads_data, save_model, with_categories
 from ranksieve.cli.options import chosen_params, with_params
 from ranksieve.cli.shared_options import (
+    DataArgument,
+    FirstStage,
     Missing,
     MissingAsTrained,
     ParamsFile,
@@ -29,9 +31,9 @@ from ranksieve.cli.shared_options import (
     metric_option,
     out_option,
 )
-from ranksieve.errors import ParameterError
+from ranksieve.errors import DataError, ParameterError, check_once
 from ranksieve.files import check_folder
-from ranksieve.parameter_table import FORESTS, table
+from ranksieve.parameter_table import FORESTS, flag, table
 from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
@@ -77,9 +79,11 @@ class EvaluateArguments:
         None, "With --run, judged queries that a run does not have: count them as 0, as 'trec_eval -c' does, or skip "
         "them, as trec_eval does without -c.", metavar="0|skip", show_default="0",
     )  # fmt: skip
+    first_stage: FirstStage = None
     weighted: bool = option(False, "Weight each query by the mean weight of its documents.", "--weighted")
     threads: Threads = 0
     missing: MissingAsTrained = None
+    quiet: Quiet = False
 
 
 @reads_data("files")
@@ -87,7 +91,7 @@ class EvaluateArguments:
 def evaluate(given: EvaluateArguments) -> None:
     """Evaluate models on labelled data, or runs on judgements, and test each against the first.
 
-    For data of 'ranksieve features', the last row of the table is the first stage.
+    For data of 'ranksieve features', and with --first-stage, the last row of the table is the first stage.
     """
     files, runs, per_query = given.files or [], given.run or [], given.per_query
     if per_query is not None:
@@ -95,10 +99,10 @@ def evaluate(given: EvaluateArguments) -> None:
     names = [str(path) for path in runs or files[:-1]]
     if bool(runs) != (given.qrels is not None) or bool(files) == bool(runs) or not names:
         raise ParameterError("give MODEL… and DATA, or --run RUN and --qrels QRELS")
-    _check_names(names)
-    for flag in ("ties", "weighted", "missing"):
-        if runs and getattr(given, flag) not in (None, False):
-            raise ParameterError(f"--{flag} is for models on data, not for --run; leave it out")
+    check_once(names, "name each model or run once, and the data last")
+    for name in ("ties", "weighted", "missing", "first_stage"):
+        if runs and getattr(given, name) not in (None, False):
+            raise ParameterError(f"{flag(name)} is for models on data, not for --run; leave it out")
     if given.missing_queries is not None and not runs:
         raise ParameterError("--missing-queries is for --run, not for models on data; leave it out")
     from ranksieve.evaluation.evaluate import evaluate as measure
@@ -107,19 +111,13 @@ def evaluate(given: EvaluateArguments) -> None:
     if given.qrels is not None:
         result = _measure_runs(names, given.qrels, wanted, given.missing_queries)
     else:
-        scored, sizes = _score_models(names, files[-1], given.missing, given.threads or None)
+        scored, sizes = _score_models(names, files[-1], given)
         systems = scored.with_first_stage()
         result = measure(systems, scored.lists, wanted, weighted=given.weighted)
         _show(result, {name: sizes.get(name, "") for name in systems})
     if per_query is not None:
         write_per_query(result, per_query)
         show_facts([("per query", str(per_query))])
-
-
-def _check_names(names: list[str]) -> None:
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise ParameterError(f"{twice[0]} is given twice; name each model or run once, and the data last")
 
 
 def _metrics(given: EvaluateArguments) -> list[Metric]:
@@ -136,31 +134,33 @@ def _metrics(given: EvaluateArguments) -> list[Metric]:
     return [parse_metric(name, **options) for name in given.metric or ["ndcg@10"]]
 
 
-def _score_models(
-    names: list[str], data: Path, missing: str | None, threads: int | None
-) -> tuple[ScoredFile, dict[str, str]]:
+def _score_models(names: list[str], data: Path, given: EvaluateArguments) -> tuple[ScoredFile, dict[str, str]]:
     from ranksieve.forest.score_file import score_each
     from ranksieve.models.load import load
 
     loaded = {name: load(name) for name in names}
-    show_waiting("scoring")
-    scored = score_each(loaded, data, missing, threads)
+    if not given.quiet:
+        show_waiting("scoring")
+    scored = score_each(loaded, data, given.missing, given.threads or None, first_stage=given.first_stage)
     return scored, {name: model.size for name, model in loaded.items()}
 
 
 def _measure_runs(names: list[str], qrels: Path, wanted: list[Metric], missing_queries: str | None) -> Evaluation:
-    from ranksieve.retrieval.run_evaluation import evaluate_run
+    from ranksieve.retrieval.run_evaluation import evaluate_run, unjudged_documents
     from ranksieve.retrieval.runs import read_judgements, read_run
 
     runs, judgements = {name: read_run(name) for name in names}, read_judgements(qrels)
+    for name, found in runs.items():
+        if foreign := unjudged_documents(found, judgements):
+            raise DataError(f"{name}: {foreign}")
     way = 0 if missing_queries in (None, "0") else missing_queries
     result = evaluate_run(runs, judgements, wanted, missing_queries=way)
     if missing_queries is None:
         for name, found in runs.items():
             if missing := len(judgements.keys() - set(found.query_ids)):
                 show_remark(
-                    f"warning: {missing:,} of {len(judgements):,} judged queries are not in {name} and count as 0; "
-                    "--missing-queries skip leaves them out, as trec_eval does without -c"
+                    f"warning: {name} has no results for {missing:,} of {len(judgements):,} judged queries, which "
+                    "count as 0; --missing-queries skip leaves them out, as trec_eval does without -c"
                 )
     _show(result, {name: counted(document=len(run)) for name, run in runs.items()})
     return result
@@ -190,12 +190,18 @@ def write_per_query(result: Evaluation, path: Path) -> None:
 class CrossValidationArguments:
     """Arguments and options of `ranksieve cv`, besides the parameters of training."""
 
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with labels.")]
+    data: DataArgument
     folds: int = option(5, "Number of folds.", min=3)
     measure: list[str] | None = option(None, "Metric to report.", metavar="METRIC", show_default="that of --metric")
     out: Annotated[
-        Path | None, out_option("Folder for the models, fold1.txt, …; without it, none are kept.", metavar="DIR")
+        Path | None,
+        out_option(
+            "Folder for the models, fold1.txt, …; without --out, they are not saved. If the folder already has models, "
+            "--replace is needed.",
+            metavar="DIR",
+        ),
     ] = None
+    replace: bool = option(False, "Replace the models that are in --out already.", "--replace")
     jobs: int = option(
         0,
         "Number of folds to train at the same time. They share --threads and --memory. 0: as many as cores and free "
@@ -221,16 +227,16 @@ def cv(context: typer.Context, given: CrossValidationArguments) -> None:
     data = with_categories(given.data, context)
     if given.per_query is not None:
         check_writable(given.per_query, data, given.params)
-    files = _model_files(given.out, given.folds, chosen.algo in FORESTS, data, given.params)
+    files = _model_files(given, chosen.algo in FORESTS, data, given.params)
     from ranksieve.boosting.job import TrainingJob
     from ranksieve.cli.compiling import TRAINING, compile_tasks
     from ranksieve.data.read import read
     from ranksieve.evaluation.evaluate import wanted_metrics
     from ranksieve.evaluation.metrics import metric_of
     from ranksieve.rankers.cross_validation import cross_validate
-    from ranksieve.rankers.train import check_extra
+    from ranksieve.rankers.inputs import load_library
 
-    check_extra(chosen.algo)
+    load_library(chosen.algo)
     wanted = wanted_metrics(given.measure) if given.measure else (metric_of(chosen),)
     job = TrainingJob(read(data, missing=missing), chosen, missing=missing)
     if chosen.algo in FORESTS and chosen.device != "cuda":
@@ -255,13 +261,15 @@ def cv(context: typer.Context, given: CrossValidationArguments) -> None:
         show_facts(facts)
 
 
-def _model_files(out: Path | None, folds: int, is_forest: bool, *read: Path | None) -> list[Path]:
+def _model_files(given: CrossValidationArguments, is_forest: bool, *read: Path | None) -> list[Path]:
     """The files of the models, in a folder that is made here; none without a folder."""
+    out = given.out
     if out is None:
         return []
     check_folder(out)
+    files = [out / f"fold{n}.{'txt' if is_forest else 'json'}" for n in range(1, given.folds + 1)]
+    check_new(files, replace=given.replace)
     out.mkdir(parents=True, exist_ok=True)
-    files = [out / f"fold{n}.{'txt' if is_forest else 'json'}" for n in range(1, folds + 1)]
     for file in files:
         check_model_file(file, *read, is_forest=is_forest)
     return files

@@ -13,7 +13,7 @@ import typer
 from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import show_error, show_facts, show_line, show_table
 from ranksieve.cli.files import reads_data
-from ranksieve.cli.shared_options import Missing, Quiet, out_option
+from ranksieve.cli.shared_options import FirstStage, Missing, Quiet, out_option
 from ranksieve.errors import ParameterError
 from ranksieve.experiments.spec import find_spec, shipped_specs
 from ranksieve.text_formats import counted
@@ -44,7 +44,7 @@ class ExperimentArguments:
     valid: Path | None = option(None, "Your validation data.")
     test: Path | None = option(None, "Your test data.")
     background: list[Path] | None = option(None, "Data of another domain, for runs that start from a model of it.")
-    first_stage: str | None = option(None, "Feature with the first stage's score, such as bm25.", metavar="FEATURE")
+    first_stage: FirstStage = None
     missing: Missing = "zero"
     settings: list[str] | None = option(
         None, "Value of a parameter in all runs, as in trees=200.", "--set", metavar="NAME=VALUE"
@@ -143,9 +143,9 @@ def _show(results: Results) -> None:
                     group.label,
                     f"{group.valid:.4f}",
                     f"{group.value(metric):.4f}",
-                    _maybe(group.n_trees, ".0f"),
-                    _maybe(group.seconds_per_tree, ".4f"),
-                    _maybe(group.share_per_tree, ".1%"),
+                    _number_or_dash(group.n_trees, ".0f"),
+                    _number_or_dash(group.seconds_per_tree, ".4f"),
+                    _number_or_dash(group.share_per_tree, ".1%"),
                 ]
                 for group in results.groups(data)
             ],
@@ -160,7 +160,7 @@ def _show(results: Results) -> None:
     )
 
 
-def _maybe(number: float | None, style: str) -> str:
+def _number_or_dash(number: float | None, style: str) -> str:
     return "–" if number is None else format(number, style)
 
 

@@ -111,7 +111,7 @@ def _show_importance(
         ],
     )  # fmt: skip
     _show_left_out(top, feature=int(np.count_nonzero(values["split"])))
-    show_line("contribution: mean of absolute values; loss: where the values of the feature are shuffled")
+    show_line("contribution: mean of absolute values; loss: decrease when the values of the feature are shuffled")
 
 
 def _show_query(found: Explanation, top: int) -> None:
@@ -156,14 +156,14 @@ def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
         lost = "" if np.isnan(after) else f"{before - after:+.4f}"
         rows.append([found.feature_names[f], f"{spread[f]:.4f}", str(left), str(moved.max()), lost])
     show_table(
-        ["feature", "spread", f"leave top {top}", "largest move", f"loss of {metric}"],
+        ["feature", "spread", f"documents that leave the top {top}", "largest move", f"loss of {metric}"],
         rows,
         title="Without the feature",
     )
     _show_left_out(top, feature=int(np.count_nonzero(spread)))
     show_line(
-        f"spread: standard deviation of contributions; to remove a feature, {REMOVALS[by]}"
-        + ("" if np.isnan(before) else f"; {metric} is {before:.4f}")
+        f"spread: standard deviation of contributions; without a feature: {REMOVALS[by]}."
+        + ("" if np.isnan(before) else f" {metric} with all features: {before:.4f}")
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ranksieve.cli.command import option, takes_options
-from ranksieve.cli.console import check_writable, show_facts
+from ranksieve.cli.console import show_facts
 from ranksieve.cli.corpus_options import (
     QUERIES,
     Depth,
@@ -22,14 +22,15 @@ from ranksieve.cli.corpus_options import (
     StageOptions,
     own_features,
 )
-from ranksieve.cli.shared_options import out_option
+from ranksieve.cli.files import check_data_file
+from ranksieve.cli.shared_options import Quiet, out_option
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
 
-OTHER_ENDINGS = (".csv", ".tsv", ".txt", ".letor", ".jsonl", ".json")
+UNLABELLED = "; without --qrels all labels are 0, so these lists are for ranksieve predict, not for training"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,7 @@ class FeatureArguments:
     )  # fmt: skip
     list_them: bool = option(False, "List the features of the index, or of any index, and exit.", "--list")
     own: Own = None
+    quiet: Quiet = False
 
 
 @takes_options
@@ -68,10 +70,8 @@ def features(given: FeatureArguments, search: SearchOptions, first_stage: StageO
         return
     if given.index is None or given.queries is None or out is None:
         raise ParameterError("features need INDEX, QUERIES and --out FILE; or list them with --list")
-    if out.suffix.lower() in OTHER_ENDINGS:
-        raise ParameterError(f"features are written as Parquet, but --out is {out}; name it {out.stem}.parquet")
+    check_data_file(out, given.queries, given.run, given.qrels, text=False)
     opened = Index(given.index)
-    check_writable(out, given.queries, given.run, given.qrels)
     from ranksieve.cli.compiling import counting_kernels
     from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.labelling import QueryCandidates, write_features
@@ -87,14 +87,14 @@ def features(given: FeatureArguments, search: SearchOptions, first_stage: StageO
         None if given.run is None else read_run(given.run),
         None if given.qrels is None else read_judgements(given.qrels),
     )
-    with ProgressDisplay("features", kernels="lexical") as display, counting_kernels(display):
+    with ProgressDisplay("features", kernels="lexical", quiet=given.quiet) as display, counting_kernels(display):
         pairs = replace(pairs, progress=lambda done, all: display.update(done, all, unit="query", title="features"))
         own = own_features(given.own)
         written = write_features(pairs, out, select=select, extra=own, threads=threads)
     show_facts(
         [
             ("data", f"{out}, {counted(query=written.n_queries, document=written.n_docs, feature=written.n_features)}"),
-            ("positives", f"{written.n_positives:,}"),
+            ("positives", f"{written.n_positives:,}{UNLABELLED if given.qrels is None else ''}"),
             ("time", duration(time.perf_counter() - start)),
         ]
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +10,12 @@ import typer
 
 from ranksieve.cli.command import is_flag, with_options
 from ranksieve.cli.console import check_writable, show_table
-from ranksieve.errors import ParameterError, param
+from ranksieve.errors import DataError, ParameterError, param
 
 if TYPE_CHECKING:
     from ranksieve.forest.model import Model
 
+PARQUET, LETOR = ".parquet", (".txt", ".letor", ".dat", ".svm", ".libsvm", ".svmlight")  # endings of data files
 PANEL = "Columns of Parquet and CSV"
 COLUMNS = {
     "label": ("label", "Labels."),
@@ -24,8 +25,8 @@ COLUMNS = {
     "position": ("position", "Ranks, from 1, at which documents were shown."),
     "ignore": (
         "none",
-        "Columns that are not features, such as texts: names or globs, separated by commas. In a name, '?' stands for "
-        "a comma.",
+        "Columns that are not features, such as texts: names or globs, separated by commas. If a name has a "
+        "comma, put it in brackets: [,].",
     ),
     "categorical": (
         "categorical types",
@@ -83,12 +84,41 @@ def with_categories(files: Any, context: typer.Context) -> Any:
     return DataFile(files, categorical=context.params["categorical"] or None)
 
 
+def check_data_file(out: Path, *read: Path | str | None, text: bool = True) -> None:
+    """Refuse a data file that cannot be written, and names of other formats than Parquet and, with `text`, LETOR text.
+
+    A compressed LETOR file has one more extension, such as .txt.gz.
+    """
+    from ranksieve.data.compression import WRITERS
+
+    check_writable(out, *read)
+    compressed = out.suffix.lower() in WRITERS
+    ending = Path(out.stem).suffix.lower() if compressed else out.suffix.lower()
+    if compressed or ending != PARQUET:
+        if not text:
+            raise ParameterError(f"{out}: the data is written as Parquet; name it {out.stem}{PARQUET}")
+        if ending not in LETOR:
+            raise ParameterError(
+                f"{out}: expected a name that ends in {PARQUET}, or for LETOR text in {', '.join(LETOR)}, which may be "
+                f"followed by {', '.join(WRITERS)}"
+            )
+
+
 def write_data(data: Any, out: Path) -> None:
     """Write a data set: as Parquet if the name ends in .parquet, else as LETOR text."""
     from ranksieve.data.letor import write_letor
     from ranksieve.data.parquet import write_parquet
 
-    (write_parquet if out.suffix == ".parquet" else write_letor)(data, out)
+    (write_parquet if out.suffix.lower() == PARQUET else write_letor)(data, out)
+
+
+def check_new(files: Iterable[Path], *, replace: bool) -> None:
+    """Refuse files that exist already, unless they are to be replaced; for names that the user has not typed."""
+    existing = next((file for file in files if not replace and file.exists()), None)
+    if existing is not None:
+        raise DataError(
+            f"{existing}: exists already; choose another folder, or replace the files there with ", param("replace")
+        )
 
 
 def check_model_file(out: Path, *read: Path | str | None, is_forest: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,11 @@ import typer
 
 from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import show_facts
-from ranksieve.cli.corpus_options import memory_size, vector_facts, vectors_or_function
+from ranksieve.cli.corpus_options import read_size_option, vector_facts, vectors_or_function
 from ranksieve.cli.shared_options import out_option
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.files import check_folder
-from ranksieve.text_formats import UNITS, counted, duration, file_size, some_of
+from ranksieve.text_formats import UNITS, counted, duration, file_size
 
 PANEL = "Vectors"
 
@@ -29,7 +30,7 @@ class IndexArguments:
         typer.Argument(metavar="CORPUS...", help="JSON Lines, TSV with a header, Parquet, or a folder of texts; "
                        "several are indexed as one corpus."),
     ]  # fmt: skip
-    out: Annotated[Path, out_option("Folder for the index. One that exists is kept; see --replace.", metavar="DIR")]
+    out: Annotated[Path, out_option("Folder for the index. If it exists already, --replace is needed.", metavar="DIR")]
     field: list[str] | None = option(
         None,
         "Field to index: NAME, or NAME:OPTIONS=SOURCE~PATTERN. OPTIONS are lower, split, stop, stem and positions, or "
@@ -73,7 +74,7 @@ class VectorOptions:
         None, "Document ids in the order of the rows of --vectors, one per line.", metavar="FILE",
         rich_help_panel=PANEL, show_default="the order of the corpus",
     )  # fmt: skip
-    similarity: str = option("cosine", "What makes vectors similar.", metavar="cosine|dot", rich_help_panel=PANEL)
+    similarity: str = option("cosine", "Similarity of vectors.", metavar="cosine|dot", rich_help_panel=PANEL)
     hnsw: bool = option(
         False, "Build a graph for approximate search, which --set ef=200 uses.", "--hnsw", rich_help_panel=PANEL
     )
@@ -89,7 +90,7 @@ def index(given: IndexArguments, dense: VectorOptions) -> None:
     from ranksieve.retrieval.corpus import Corpus
     from ranksieve.retrieval.index import Index
 
-    size = memory_size(given.memory, "--memory", least=UNITS["M"])
+    size = read_size_option(given.memory, "--memory", least=UNITS["M"])
     source = Corpus(given.corpus)
     analyzer = Analyzer(lower=given.lower, split=given.split, stop=_stop_words(given.stop), stem=given.stem)
     start = time.perf_counter()
@@ -110,23 +111,25 @@ def index(given: IndexArguments, dense: VectorOptions) -> None:
         [
             ("index", f"{given.out}, {counted(document=made.n_docs, term=made.n_terms)}, {file_size(facts['bytes'])}"),
             ("fields", ", ".join(lengths)),
-            *_number_facts(source, made, given.id),
+            *_other_facts(source, made, given.id),
             *([] if facts["vectors"] is None else [("vectors", vector_facts(facts["vectors"]))]),
             ("time", duration(time.perf_counter() - start)),
         ]
     )
 
 
-def _number_facts(corpus: Any, made: Any, id: str | None) -> list[tuple[str, str]]:
-    """The numeric fields that the index keeps, and those that it does not."""
+def _other_facts(corpus: Any, made: Any, id: str | None) -> list[tuple[str, str]]:
+    """The numeric fields that the index keeps, and the fields other than text that it does not."""
     from ranksieve.retrieval.building import FIRST_DOCUMENTS
-    from ranksieve.retrieval.corpus import IDS
+    from ranksieve.retrieval.corpus import IDS, fields_by_kind
 
     used = {*made.numbers, *(field.source for field in made.fields), *([id] if id else IDS)}
-    unused = [name for name in corpus.number_fields(FIRST_DOCUMENTS) if name not in used]
+    held = {name: kind for found in corpus.first_fields(FIRST_DOCUMENTS) for name, kind in found.items() if kind}
+    unused = {name: kind for name, kind in held.items() if name not in used and kind != "text"}
     kept = [("numbers", ", ".join(made.numbers))] if made.numbers else []
-    remedy = f"(numbers; keep them with --number {unused[0]})" if unused else ""
-    return [*kept, ("not used", f"{some_of(unused)} {remedy}")] if unused else kept
+    numeric = next((name for name, kind in unused.items() if kind == "numbers"), None)
+    remedy = "" if numeric is None else f"; keep numbers with --number {shlex.quote(numeric)}"
+    return [*kept, ("not used", fields_by_kind(unused) + remedy)] if unused else kept
 
 
 def _vectors(given: list[str] | None) -> Any:

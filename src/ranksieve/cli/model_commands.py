@@ -17,6 +17,7 @@ from ranksieve.cli.shared_options import (
     MissingAsTrained,
     ModelArgument,
     OutModel,
+    Quiet,
     Threads,
     n_features_option,
     out_option,
@@ -44,6 +45,7 @@ def predict(
     device: Annotated[
         str, typer.Option(metavar="cpu|cuda|auto", help="Where to score. auto: a GPU if there is one.")
     ] = "cpu",
+    quiet: Quiet = False,
 ) -> None:
     """Score documents with a model."""
     to_file = str(out) not in STANDARD_OUTPUT
@@ -64,7 +66,7 @@ def predict(
     source = open_for(data, models, missing, needed=())
     n_docs = 0
     with (
-        ProgressDisplay("scoring", kernels="scoring") as display,
+        ProgressDisplay("scoring", kernels="scoring", quiet=quiet) as display,
         atomic_text(out) if to_file else contextlib.nullcontext(sys.stdout) as file,
     ):
         for _, scores in score_blocks(models, source, threads or None, device):
@@ -99,8 +101,8 @@ class ConvertArguments:
 def convert(given: ConvertArguments) -> None:
     """Convert a model file to another format.
 
-    On float32 features, the converted model takes the same leaf of every tree, also at thresholds and for missing
-    values. A model that the format cannot express is refused. For Vespa, the rank profile is printed.
+    For float32 features, both models take the same leaf of every tree, also at thresholds and for missing values. A
+    model that the format cannot express is refused. For Vespa, the rank profile is printed.
     """
     model, out = given.model, given.out
     check_writable(out, model)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, get_args
 
 import typer
 
-from ranksieve.cli.command import JOINED, Command, is_flag
+from ranksieve.cli.command import JOINED, METAVARS, Command, is_flag
 from ranksieve.errors import ParameterError
 from ranksieve.parameter_table import (
     SLOTS,
@@ -45,7 +45,7 @@ class ParamsCommand(Command):
     """
 
     groups: ClassVar[Groups] = {}
-    _own: Mapping[str, Parameter] = MappingProxyType({})  # of rules that the arguments name as file.py:Class
+    _own: Mapping[str, Parameter] = MappingProxyType({})  # parameters of rules that the arguments name as file.py:Class
 
     def rule_parameters(self) -> dict[str, Any]:
         return {name: one for parameters in self._panels().values() for name, one in parameters.items()}
@@ -92,8 +92,8 @@ def _check_names(options: list[Any], own: list[Any]) -> None:
         taken = next((spelling for spelling in (*one.opts, *one.secondary_opts) if spelling in spellings), None)
         if taken is not None or one.name in names:
             raise ParameterError(
-                f"a rule has a field {one.name!r}, but {taken or one.name} has another meaning in this command; rename "
-                "the field"
+                f"the field {one.name!r} of a rule would become the option {taken or one.opts[0]}, but this command "
+                "has another parameter of that name; rename the field"
             )
 
 
@@ -169,7 +169,7 @@ def _option(item: Parameter, panel: str, about: str) -> inspect.Parameter:
     is_pair = kind not in (str, int, float, bool)
     spelling = f"{name}/--no-{name[2:]}" if kind is bool else name
     text = about if kind is bool else f"{about}; {'see Algorithms' if item.name == 'algo' else item.expected}"
-    metavar = "LOW HIGH" if is_pair else "NAME" if item.names else None
+    metavar = "LOW HIGH" if is_pair else "NAME" if item.names else METAVARS.get(kind)
     option = typer.Option(spelling, *SHORT.get(item.name, ()), help=f"{text}.", rich_help_panel=panel, metavar=metavar)
     return inspect.Parameter(
         item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=Annotated[kind, option]
@@ -208,6 +208,12 @@ def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     file = TomlFile(path, like="lines such as 'learning-rate = 0.05'")
     values = dict(file.values)
     of_run = {name: values.pop(name) for name in RUN_OPTIONS if name in values}
+    tables = [
+        name for name, value in values.items() if isinstance(value, dict) and not canonical({name: 0}).keys() & table()
+    ]
+    if tables:
+        where = file.position((tables[0],))
+        raise ParameterError(f"{where}: is a table [{tables[0]}]; put the parameters at the top level of the file")
     try:
         Params(**values)
     except ParameterError as error:

@@ -31,7 +31,7 @@ def strategy_parameters() -> dict[str, Parameter]:
 
 def search_parameters() -> dict[str, Parameter]:
     """The parameters of the search for weights."""
-    from ranksieve.pruning.reweighting import WeightSearch
+    from ranksieve.pruning.weight_search import WeightSearch
 
     return parameters_of(WeightSearch)
 

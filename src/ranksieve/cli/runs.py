@@ -17,12 +17,13 @@ from ranksieve.cli.corpus_options import (
     IndexArgument,
     Own,
     QueriesArgument,
+    RerankStageOptions,
     Run,
     SearchOptions,
     StageOptions,
     own_features,
 )
-from ranksieve.cli.shared_options import ModelArgument, OutRun, metric_option, read_weights
+from ranksieve.cli.shared_options import ModelArgument, OutRun, Quiet, metric_option, read_weights
 from ranksieve.errors import ModelError
 from ranksieve.text_formats import counted, duration
 
@@ -39,6 +40,7 @@ class RetrieveArguments:
         None, "Judgements to tune weights and parameters on.", metavar="QRELS", rich_help_panel=PANEL
     )
     metric: Annotated[str, metric_option("Metric that --tune maximizes.", rich_help_panel=PANEL)] = "ndcg@10"
+    quiet: Quiet = False
     save_stage: Path | None = option(
         None, "File to write the first stage to, tuned or not; --stage reads it.", metavar="FILE", rich_help_panel=PANEL
     )
@@ -65,7 +67,7 @@ def retrieve(given: RetrieveArguments, search: SearchOptions, first_stage: Stage
     chosen = stage or index.stage or FirstStage()
     if given.tune is not None:
         metric, first = given.metric, Retriever(index, chosen, **options)
-        with ProgressDisplay("tuning", kernels="retrieving") as display, counting_kernels(display):
+        with ProgressDisplay("tuning", kernels="retrieving", quiet=given.quiet) as display, counting_kernels(display):
             tuned = tune_stage(
                 first, texts, read_judgements(given.tune), metric=metric,
                 progress=lambda done, most, best: display.update(
@@ -80,7 +82,9 @@ def retrieve(given: RetrieveArguments, search: SearchOptions, first_stage: Stage
         chosen.save(given.save_stage)
     start = time.perf_counter()
     with (
-        ProgressDisplay("retrieving", doing=counted(query=len(texts)), kernels="retrieving") as display,
+        ProgressDisplay(
+            "retrieving", doing=counted(query=len(texts)), kernels="retrieving", quiet=given.quiet
+        ) as display,
         counting_kernels(display),
     ):
         run = retrieve_candidates(index, texts, given.depth, chosen, **options)
@@ -141,10 +145,11 @@ class RerankArguments:
     run: Run = None
     depth: int | None = option(None, "Candidates per query.", min=1, show_default="as in training, or 1000")
     own: Own = None
+    quiet: Quiet = False
 
 
 @takes_options
-def rerank(given: RerankArguments, search: SearchOptions, first_stage: StageOptions) -> None:
+def rerank(given: RerankArguments, search: SearchOptions, first_stage: RerankStageOptions) -> None:
     """Re-rank candidates with a model (second stage)."""
     stage = first_stage.read(given.out)
     check_writable(given.out, given.model_file, given.queries, given.run)
@@ -163,7 +168,7 @@ def rerank(given: RerankArguments, search: SearchOptions, first_stage: StageOpti
     texts, candidates = read_queries(given.queries), None if given.run is None else read_run(given.run)
     vectors = search.query_vectors(texts)
     start = time.perf_counter()
-    with ProgressDisplay("re-ranking", kernels="lexical") as display, counting_kernels(display):
+    with ProgressDisplay("re-ranking", kernels="lexical", quiet=given.quiet) as display, counting_kernels(display):
         result = pipeline.rerank(
             texts, candidates, query_vectors=vectors,
             progress=lambda done, all: display.update(done, all, unit="query", title="re-ranking"),

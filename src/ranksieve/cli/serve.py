@@ -14,7 +14,7 @@ import typer
 
 from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import show_line, show_waiting
-from ranksieve.cli.corpus_options import memory_size
+from ranksieve.cli.corpus_options import read_size_option
 from ranksieve.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class ServeArguments:
     judgements: Path | None = option(None, "TREC file with grades. Judging on the page creates and changes it.")
     queries: Path | None = option(
         None,
-        "File with the texts of the queries in --judgements. Texts of queries judged on the page are stored beside it.",
+        "File with the texts of the queries in --judgements. Texts of queries that are judged on the page are stored "
+        "in JUDGEMENTS.queries.tsv.",
         "--query-file",
     )
     trained: Path | None = option(
@@ -57,7 +58,7 @@ class AccessOptions:
     host: str = option("127.0.0.1", "Address to listen on.", metavar="ADDRESS", rich_help_panel=ACCESS)
     port: int = option(8000, "Port; 0: any free one.", min=0, max=65535, rich_help_panel=ACCESS)
     allow_host: list[str] | None = option(
-        None, "Another host name under which the service is called.", metavar="NAME", rich_help_panel=ACCESS
+        None, "Additional host name of the service.", metavar="NAME", rich_help_panel=ACCESS
     )
     token: str | None = option(
         None,
@@ -88,7 +89,7 @@ def serve(given: ServeArguments, access: AccessOptions, limits: LimitOptions) ->
     _check_extra()
     from ranksieve.serve.settings import Limits, Settings
 
-    body = memory_size(limits.max_body, "--max-body")
+    body = read_size_option(limits.max_body, "--max-body")
     settings = Settings(
         given.index, tuple(given.model or ()), given.judgements, given.queries, given.trained, given.title,
         given.encode, host=access.host, port=access.port, allowed_hosts=tuple(access.allow_host or ()),
@@ -124,7 +125,7 @@ def _run(settings: Settings, max_requests: int) -> None:
     with ExitStack() as stack:
         listening = stack.enter_context(closing(bound_socket(settings.host, settings.port)))
         port = listening.getsockname()[1]
-        stack.enter_context(suppress(KeyboardInterrupt))  # Ctrl-C is how a service ends
+        stack.enter_context(suppress(KeyboardInterrupt))  # Ctrl-C ends the service without an error
         if settings.index is None:
             show_waiting("scoring", "opening the models")
         else:

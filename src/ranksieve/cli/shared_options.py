@@ -20,8 +20,9 @@ def metric_option(help: str, **settings: Any) -> Any:
     return typer.Option("--metric", "-m", metavar="METRIC", help=help, **settings)
 
 
-def _missing(**settings: Any) -> Any:
-    return typer.Option(metavar="zero|nan", help="Value of a feature that is absent from a LETOR line.", **settings)
+def missing_option(help: str = "Value of a feature that is absent from a LETOR line.", **settings: Any) -> Any:
+    """`--missing`."""
+    return typer.Option(metavar="zero|nan", help=help, **settings)
 
 
 def n_features_option(default: str) -> Any:
@@ -39,14 +40,21 @@ def read_weights(text: str) -> list[float]:
         raise ParameterError(f"--weights is {text!r}; expected numbers separated by commas, such as 0.7,0.3") from None
 
 
+DataArgument = Annotated[Path, typer.Argument(metavar="DATA", help="Documents with labels.")]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]
 TestData = Annotated[Path | None, typer.Option(help="Test data. The metric on it is reported at the end.")]
 OutModel = Annotated[Path, out_option("Model file to write. A file that exists is replaced.")]
 OutRun = Annotated[Path, out_option("TREC run to write.")]
-OutData = Annotated[Path, out_option("Data file to write: Parquet if its name ends in .parquet, else LETOR text.")]
+OutData = Annotated[
+    Path,
+    out_option("Data file to write: Parquet if its name ends in .parquet, LETOR text if in .txt or .letor (.gz, …)."),
+]
 Metric = Annotated[str, metric_option("Metric to maximize.")]
-Missing = Annotated[str, _missing()]
-MissingAsTrained = Annotated[str | None, _missing(show_default="as in training")]
+FirstStage = Annotated[
+    str | None, typer.Option(help="Feature with the first stage's score, such as bm25.", metavar="FEATURE")
+]
+Missing = Annotated[str, missing_option()]
+MissingAsTrained = Annotated[str | None, missing_option(show_default="as in training")]
 Threads = Annotated[int, typer.Option(min=0, help="Number of threads; 0: all cores.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from ranksieve.cli.command import CHECKPOINT, is_flag, option, takes_options
+from ranksieve.cli.command import CHECKPOINT, option, takes_options
 from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
 from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, show_biases, with_categories
 from ranksieve.cli.options import chosen_params, with_params
-from ranksieve.cli.shared_options import Missing, OutModel, ParamsFile, Quiet, TestData
+from ranksieve.cli.shared_options import FirstStage, Missing, OutModel, ParamsFile, Quiet, TestData
 from ranksieve.cli.training_data import CONVENTIONS, TrainingData, joined
 from ranksieve.errors import InterruptedTraining, ParameterError
 from ranksieve.files import check_folder
@@ -36,6 +36,7 @@ class TrainArguments:
     out: OutModel
     valid: list[Path] | None = option(None, "Validation data for early stopping: one file, or several parts.")
     test: TestData = None
+    first_stage: FirstStage = None
     init: str | None = option(
         None,
         "Model file or feature whose scores training starts from. The new model contains it.",
@@ -85,14 +86,14 @@ def train(context: typer.Context, given: TrainArguments) -> None:
     data, valid, test = (with_categories(files, context) for files in (given.data, given.valid, given.test))
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
     given = replace(given, data=data, valid=valid, test=test, missing=missing)
-    _check_options(given, explicit_stopping=is_flag(context, "early_stopping") and chosen.early_stopping > 0)
+    _check_options(given)
     is_forest = given.init is None and chosen.algo in FORESTS
     check_model_file(given.out, *given.read, given.init, given.params, is_forest=is_forest)
-    used = TrainingData(given.data, given.valid or (), given.test, missing=given.missing)
+    used = TrainingData(given.data, given.valid or (), given.test, missing=given.missing, first_stage=given.first_stage)
     from ranksieve.cli.compiling import TRAINING, compile_tasks, start_task
     from ranksieve.evaluation.metrics import metric_of
 
-    _check_extras(chosen.algo, on_cluster=given.on_cluster)
+    _check_before_reading(given, chosen)
     metric = metric_of(chosen)
     used.check()
     scoring, compiled = None, (0, 0.0)
@@ -117,29 +118,29 @@ def train(context: typer.Context, given: TrainArguments) -> None:
     exit_if_interrupted(interrupted)
 
 
-def _check_options(given: TrainArguments, *, explicit_stopping: bool) -> None:
+def _check_options(given: TrainArguments) -> None:
     """Refuse options that exclude or lack others, and a folder that cannot be made."""
     if given.cluster is not None and given.local_workers:
         raise ParameterError("--cluster and --local-workers are mutually exclusive")
     if given.no_copies and not given.on_cluster:
         raise ParameterError("--no-copies needs --cluster or --local-workers")
-    if explicit_stopping and not given.valid:
-        raise ParameterError("--early-stopping needs validation data; add --valid FILE")
     if given.resume and given.checkpoint is None:
         raise ParameterError("--resume needs --checkpoint DIR")
     if given.checkpoint is not None:
         check_folder(given.checkpoint)
 
 
-def _check_extras(algo: str, *, on_cluster: bool) -> None:
-    """Refuse what is not installed before any work is done."""
-    from ranksieve.rankers.train import check_extra
+def _check_before_reading(given: TrainArguments, params: Params) -> None:
+    """Refuse what is not installed, and a cluster without validation data, before any work is done."""
+    from ranksieve.rankers.inputs import load_library
 
-    check_extra(algo)
-    if on_cluster:
+    load_library(params.algo)
+    if given.on_cluster:
         from ranksieve.cluster.connect import check_dask
+        from ranksieve.rankers.held_out import check_cluster_has_valid
 
         check_dask()
+        check_cluster_has_valid(params, given.valid)
 
 
 def _keep_interrupted(
@@ -151,7 +152,8 @@ def _keep_interrupted(
     resume = f"; a checkpoint is in {given.checkpoint}, continue with --resume" if given.checkpoint else ""
     step, done = model.info.get("round", "tree"), len(model.info["seconds"])
     wanted = counted(**{step: params.epochs if step == "epoch" else params.trees})
-    show_error(f"interrupted after {done:,} of {wanted}; the model is saved in {out}{resume}")
+    unpruned = f", and is not pruned to {counted(tree=params.size)}" if params.size else ""
+    show_error(f"interrupted after {done:,} of {wanted}; the model is saved in {out}{unpruned}{resume}")
     raise typer.Exit(130)
 
 

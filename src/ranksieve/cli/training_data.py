@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve.cli.console import show_facts
-from ranksieve.errors import RanksieveWarning
+from ranksieve.errors import ParameterError, ParamName, RanksieveWarning, joined_parts
 from ranksieve.text_formats import counted, some_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ranksieve.forest.model import Model
 
 CONVENTIONS = "conventions"  # the last line of a summary
-MOST_COLUMNS = 12  # that are named
+MOST_COLUMNS = 12  # more columns are not named
 USELESS = "the metric on {} says nothing about new queries"
 CHOSEN = "the model is chosen on it, so that the metric on it is too high"
 
@@ -65,9 +65,12 @@ class TrainingData:
         test: Path | None = None,
         *,
         missing: str = "zero",
+        first_stage: str | None = None,
     ) -> None:
+        if first_stage is not None and test is None:
+            raise ParameterError("--first-stage is for the comparison on test data; add --test FILE, or leave it out")
         self._train, self._valid, self._test = train, valid, () if test is None else (test,)
-        self._missing = missing
+        self._missing, self._first_stage = missing, first_stage
         self.show: Callable[[str], None] = lambda text: None
         self._lists: Lists | None = None  # those of the training data
         self._info: FeatureInfo | None = None
@@ -76,6 +79,10 @@ class TrainingData:
 
     def __call__(self, record: Any) -> None:
         """Nothing is done after a tree."""
+
+    def note(self, *parts: str | ParamName) -> None:
+        """Show a note on the data: text, and parameters by name."""
+        self.show(joined_parts(parts, flags=True))
 
     def check(self) -> None:
         """Refuse files that cannot be read, before training; of test data, which is read after it, also the first rows.
@@ -89,7 +96,8 @@ class TrainingData:
         for path in self._train:
             names = open_data(path, missing=self._missing).feature_names or ()
         for path in (*self._valid, *self._test):
-            source = open_data(path, missing=self._missing, wanted=names)
+            first_stage = self._first_stage if path in self._test else None
+            source = open_data(path, missing=self._missing, wanted=names, first_stage=first_stage)
             if path in self._test:
                 next(blocks_of(source), None)
 
@@ -116,7 +124,7 @@ class TrainingData:
         from ranksieve.forest.score_file import FIRST_STAGE, score_each
 
         for path in self._test:
-            scored = score_each({"the model": model}, path, None)
+            scored = score_each({"the model": model}, path, None, first_stage=self._first_stage)
             self._compare("test", self._test, scored.lists)
             result = evaluate(scored.with_first_stage(), scored.lists, metric)
             facts = [("test", f"{metric} {result.mean():.4f}{self.leakage('test')}")]

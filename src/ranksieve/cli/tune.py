@@ -14,9 +14,8 @@ from ranksieve.cli.command import is_flag, option, takes_options
 from ranksieve.cli.console import show_error, show_facts, show_table
 from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, with_categories
 from ranksieve.cli.options import chosen_params, given_flags, option_words, read_toml, with_params
-from ranksieve.cli.shared_options import Missing, OutModel, Quiet, TestData
+from ranksieve.cli.shared_options import FirstStage, Missing, OutModel, Quiet, TestData
 from ranksieve.cli.training_data import CONVENTIONS, TrainingData
-from ranksieve.data.data_file import COLUMN_PARAMETERS
 from ranksieve.errors import InterruptedTuning
 from ranksieve.parameter_table import FORESTS, canonical, flag, table
 from ranksieve.text_formats import counted, duration
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from ranksieve.params import Params
     from ranksieve.rankers.tune import Tuned, TuningRecord
 
-SEARCH_OPTIONS = {"minutes", "trials", "average", "journal"}  # that `ranksieve train` does not have
+SEARCH_OPTIONS = {"minutes", "trials", "average", "journal"}  # options that `ranksieve train` does not have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +35,7 @@ class TuneArguments:
     out: OutModel
     valid: Annotated[Path, typer.Option(help="Validation data. Parameters are chosen by the metric on it.")]
     test: TestData = None
+    first_stage: FirstStage = None
     minutes: float = option(10.0, "Time of the search.", min=0.01)
     trials: int = option(1000, "Largest number of trials.", min=1)
     average: int = option(5, "Average the models of this many of the best trials; 1: the best trial alone.", min=1)
@@ -66,7 +66,7 @@ def tune(context: typer.Context, given: TuneArguments) -> None:
     out = given.out
     journal = given.journal or out.with_name(f"{out.name}.trials")
     check_model_file(out, data, valid, test, given.params, is_forest=chosen.algo in FORESTS)
-    used = TrainingData([data], [valid], test, missing=missing)
+    used = TrainingData([data], [valid], test, missing=missing, first_stage=given.first_stage)
     from ranksieve.cli.compiling import TRAINING, compile_tasks
     from ranksieve.evaluation.metrics import metric_of
     from ranksieve.progress import ProgressDisplay
@@ -132,11 +132,13 @@ def _facts(found: Tuned, out: Path, journal: Path, used: TrainingData) -> list[t
 
 def _commands(context: typer.Context, chosen: Params, found: Tuned) -> Iterator[list[str]]:
     """The commands that make the same model, with the options of the search that they have, too."""
+    from ranksieve.data.data_file import COLUMN_PARAMETERS
+
     out, n_trees = Path(context.params["out"]), sum(getattr(one.model, "n_trees", 0) for one in found.chosen)
     given = {name: value for name, value in context.params.items() if is_flag(context, name)} | given_flags(context)
     parts = [out.with_name(f"{out.stem}.{number}{out.suffix}") for number in range(1, len(found.chosen) + 1)]
     for one, part in zip(found.chosen, parts if len(parts) > 1 else [out], strict=True):
-        own = {name: getattr(one.params, name) for name in ("trees", "size")}
+        own = {"trees": one.params.trees, "size": chosen.size if len(parts) == 1 else 0}
         changed = {name: value for name, value in own.items() if value != getattr(chosen, name)}
         words = _options(context, {**given, **canonical(one.values), **changed}, without=SEARCH_OPTIONS)
         yield ["ranksieve", "train", str(given["data"]), *words, "--out", str(part)]

@@ -30,8 +30,8 @@ def warm_up(
 ) -> None:
     """Compile kernels ahead of their first use and keep them on disk, for example in a container image.
 
-    Kernels are kept in NUMBA_CACHE_DIR if that is set, else beside the package. Kernels that are there already are not
-    compiled again. They are compiled for the processor of this machine.
+    Kernels are compiled for the processor of this machine and kept in NUMBA_CACHE_DIR if that is set, else next to the
+    package. Those that are there already are not compiled again.
     """
     from ranksieve.text_formats import counted, duration
 

@@ -1,4 +1,4 @@
-"""How good is a new ranking, from a log of an old one? Inverse propensity estimates."""
+"""Inverse propensity estimates of how good a new ranking is, from a log of an old one."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ranksieve.clicks.propensity import Propensities
 from ranksieve.clicks.simulation import document_ids, scores_of
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, RanksieveWarning, caller_level, check_choice, check_whole, param
+from ranksieve.evaluation.metric_table import log2_discounts
 from ranksieve.retrieval.runs import Run, as_run
 
 FEW = 100.0  # a smaller effective number of clicks is warned of
@@ -38,7 +39,7 @@ class Estimate:
     clicks
         Clicks of the log.
     effective_clicks
-        (Σ w)² / Σ w² of the weights of clicks: how many clicks of equal weight would say as much.
+        The effective number of clicks, (Σ w)² / Σ w² of their weights w.
     not_ranked
         Clicks on documents that the ranking does not have; they count 0.
 
@@ -153,8 +154,8 @@ def estimate(
     if effective < FEW:
         warnings.warn(
             RanksieveWarning(
-                f"the clicks count as much as {effective:.0f} of equal weight, fewer than {FEW:.0f}; the estimate is "
-                "rough: use more pages, or a higher ", param("clip"),
+                f"the effective number of clicks is {effective:.0f}, below {FEW:.0f}, so the estimate is rough; "
+                "use more pages, or a higher ", param("clip"),
             ),
             stacklevel=caller_level(),
         )  # fmt: skip
@@ -196,7 +197,8 @@ def _discounts(ranks: np.ndarray, metric: str, k: int, propensities: Propensitie
     inside = (ranks >= 1) & (ranks <= k)
     at = np.maximum(ranks, 1)
     if metric == "dcg":
-        values = 1.0 / np.log2(1.0 + at)
+        depth = min(k, int(at.max(initial=1)))
+        values = log2_discounts(range(1, depth + 1))[np.minimum(at, depth) - 1]
     elif metric == "mrr":
         values = 1.0 / at
     else:

@@ -36,7 +36,7 @@ class FittedModel:
     examination
         Chance that each place is examined, relative to the first one ("pbm"); clicks per impression of each place
         ("rctr", "coec"); chance of a click on a relevant document ("trust").
-    unearned
+    irrelevant_clicks
         Chance of a click on a document that is not relevant at each place ("trust").
     continuation
         Chance to go on after a document that did not satisfy ("dbn"; 1 for "cascade" and "sdbn").
@@ -63,7 +63,7 @@ class FittedModel:
     prior: float
     satisfied: np.ndarray | None = None
     examination: np.ndarray | None = None
-    unearned: np.ndarray | None = None
+    irrelevant_clicks: np.ndarray | None = None
     continuation: float = 1.0
     steps: int = 0
 
@@ -81,7 +81,7 @@ class FittedModel:
     @cached_property
     def attraction(self) -> np.ndarray:
         """Chance of a click on each pair if it is examined; of "trust" the chance that it is relevant."""
-        prior = 0.0 if self.unearned is not None else self.prior  # chances have a prior already
+        prior = 0.0 if self.irrelevant_clicks is not None else self.prior  # chances have a prior already
         return (self.clicked + prior * self.mean_attraction) / np.maximum(self.examined + prior, 1e-300)
 
     @cached_property
@@ -96,15 +96,15 @@ class FittedModel:
         """How likely each place is examined, relative to the first one."""
         if self.examination is None:
             raise ParameterError(
-                f"the click model {self.name!r} has no examination by place; fit 'pbm', 'trust' or 'rctr'"
+                f"the click model {self.name!r} has no examination probabilities; fit 'pbm', 'trust' or 'rctr'"
             )
         if not (self.examination > 0).all():
             rank = 1 + int(np.argmin(self.examination > 0))
             raise DataError(f"rank {rank} has no clicks, so it has no propensity; use more pages, or a smaller depth")
-        if self.unearned is None:
+        if self.irrelevant_clicks is None:
             return Propensities(self.examination / self.examination[0], self.name)
         first = self.examination[0]
-        return Propensities(self.examination / first, self.name, self.unearned / first)
+        return Propensities(self.examination / first, self.name, self.irrelevant_clicks / first)
 
     def click_chances(self, log: ClickLog) -> tuple[np.ndarray, np.ndarray]:
         """Chance of a click on each row of a log: before the page is shown, and given the clicks above the row.
@@ -123,8 +123,8 @@ class FittedModel:
         if self.examination is not None:
             places = np.minimum(log.places, len(self.examination) - 1)
             chances = attraction * self.examination[places]
-            if self.unearned is not None:
-                chances += (1.0 - attraction) * self.unearned[places]
+            if self.irrelevant_clicks is not None:
+                chances += (1.0 - attraction) * self.irrelevant_clicks[places]
         else:
             chances = attraction
         chances = np.clip(chances, kernels.SMALLEST, 1.0 - kernels.SMALLEST)
@@ -178,7 +178,7 @@ class ModelScores:
     likelihood_by_place
         Mean log-likelihood at each place, given the clicks above it.
     perplexity_by_place
-        2 to the mean surprise in bits at each place, without knowing clicks above it: 1 is perfect, 2 a coin's.
+        2 to the mean surprise in bits at each place, without knowing clicks above it: 1 is perfect, 2 is a coin.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,7 +125,8 @@ def balanced_outcome(a: Sequence[Any], b: Sequence[Any], documents: Sequence[Any
     >>> balanced_outcome(["d1", "d2"], ["d3", "d1"], ["d1", "d3", "d2"], ["d3"])
     -1
     """
-    of_page = [document for document in documents if document in set(clicked)]
+    with_click = set(clicked)
+    of_page = [document for document in documents if document in with_click]
     if not of_page:
         return 0
     lowest = of_page[-1]
@@ -288,8 +289,7 @@ def _bootstrap(values: np.ndarray, sessions: np.ndarray | None, samples: int, se
         return np.asarray(rng.multinomial(len(values), counts / len(values), samples) @ kinds / len(values))
     means: list[np.ndarray] = []
     per_chunk = max(1, CHUNK // len(sums))
-    draw: Callable[[int], np.ndarray] = lambda n: rng.integers(0, len(sums), (n, len(sums)))  # noqa: E731
     for start in range(0, samples, per_chunk):
-        chosen = draw(min(per_chunk, samples - start))
+        chosen = rng.integers(0, len(sums), (min(per_chunk, samples - start), len(sums)))
         means.append(sums[chosen].sum(axis=1) / sizes[chosen].sum(axis=1))
     return np.concatenate(means)

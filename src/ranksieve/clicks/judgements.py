@@ -1,4 +1,4 @@
-"""Judgements from a click model: grades for documents, with how far they can be trusted."""
+"""Judgements from a click model: grades of documents, and their confidence."""
 
 from __future__ import annotations
 

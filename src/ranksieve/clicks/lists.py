@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
+from ranksieve.boosting.objectives.lambdas import ALL_RANKS, all_ideals, discounts_by_rank
 from ranksieve.clicks.judgements import Judgements
 from ranksieve.clicks.log import ClickLog
 from ranksieve.clicks.propensity import Propensities
 from ranksieve.clicks.simulation import document_ids
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists, starts_of
-from ranksieve.dtypes import LABEL, MAX_POSITION, OFFSET, POSITION
+from ranksieve.dtypes import LABEL, MAX_POSITION, OFFSET, POSITION, SCORE
 from ranksieve.errors import (
     DataError,
     ParameterError,
@@ -23,6 +26,7 @@ from ranksieve.errors import (
     check_number,
     param,
 )
+from ranksieve.kernels.metric_kinds import WEIGHTED
 
 LIST_WEIGHTS = ("ideal", "confidence", "none")
 
@@ -32,8 +36,9 @@ def inverse_propensity_weights(
 ) -> np.ndarray:
     """The weight of each row of a log: for a click one over the propensity of its place, else 0.
 
-    With trust bias (`Propensities.unearned`) a click counts by the chance that the document is relevant, too: ε+ /
-    (ε+ + ε-) for the chances of a click on relevant and other documents at the place (Agarwal et al. 2019, Bayes-IPS).
+    With trust bias (`Propensities.irrelevant_clicks`) a click counts by the chance that the document is relevant, too:
+    ε+ / (ε+ + ε-) for the chances of a click on relevant and other documents at the place (Agarwal et al. 2019,
+    Bayes-IPS).
 
     Parameters
     ----------
@@ -57,9 +62,10 @@ def inverse_propensity_weights(
     rows = np.flatnonzero(log.clicks)
     places = log.places[rows]
     values = 1.0 / np.maximum(propensities.at(places), clip)
-    if propensities.unearned is not None:
-        earned = propensities.at(places)
-        values *= earned / (earned + propensities.unearned[np.minimum(places, len(propensities.unearned) - 1)])
+    irrelevant = propensities.irrelevant_clicks
+    if irrelevant is not None:
+        relevant = propensities.at(places)
+        values *= relevant / (relevant + irrelevant[np.minimum(places, len(irrelevant) - 1)])
     if self_normalize and len(values):
         values /= values.mean()
     weights = np.zeros(len(log.clicks))
@@ -113,7 +119,7 @@ def page_lists(
     labels, weights = log.clicks.astype(LABEL), None
     if propensities is not None:
         gains = inverse_propensity_weights(log, propensities, clip=clip, self_normalize=self_normalize)
-        labels = np.log2(1.0 + gains).astype(LABEL)
+        labels = _of_each(math.log2, 1.0 + gains).astype(LABEL)
         weights = np.repeat(_ideal_dcg(gains, log.offsets), log.sizes)
     rows = _rows_of(dataset, log.query_ids[log.pairs.queries], log.doc_ids[log.pairs.documents])[log.pairs.of_rows]
     kept = rows >= 0
@@ -224,11 +230,13 @@ def judged_lists(
     check_choice("weights", weights, LIST_WEIGHTS)
     if others and weights == "confidence":
         raise ParameterError(
-            param("weights", "confidence"), " weighs documents that were never shown 0, so that ", param("others"),
-            " would change nothing; use ", param("weights", "ideal"), " or ", param("weights", "none"),
+            param("weights", "confidence"), " gives documents that were never shown the weight 0, so ", param("others"),
+            " has no effect; use ", param("weights", "ideal"), " or ", param("weights", "none"),
         )  # fmt: skip
     top = max(float(judgements.relevance.max(initial=0.0)), 1e-300)
-    labels = np.log2(1.0 + judgements.relevance / top) if judgements.grades is None else judgements.grades
+    labels = judgements.grades
+    if labels is None:
+        labels = _of_each(math.log2, 1.0 + judgements.relevance / top)
     rows = _rows_of(dataset, judgements.queries, judgements.documents)
     kept = np.flatnonzero((rows >= 0) & (judgements.confidence >= least_confidence))
     if not len(kept):
@@ -247,7 +255,8 @@ def judged_lists(
     if weights == "confidence":
         lists = replace(lists, weights=confidence[rows])
     elif weights == "ideal":
-        ideal = np.repeat(_ideal_dcg(2.0 ** lists.labels.astype(float) - 1.0, lists.offsets), lists.sizes)
+        gains = _of_each(lambda label: 2.0**label - 1.0, lists.labels)
+        ideal = np.repeat(_ideal_dcg(gains, lists.offsets), lists.sizes)
         lists = replace(lists, weights=ideal / max(float(ideal.mean()), 1e-300))
     return dataset.with_rows(lists, rows)
 
@@ -282,7 +291,10 @@ def _check_known(rows: np.ndarray, queries: np.ndarray, documents: np.ndarray, d
 
 def _ideal_dcg(gains: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """DCG of the best order of each list."""
-    sizes = np.diff(offsets)
-    numbers, places = np.repeat(np.arange(len(sizes)), sizes), np.arange(len(gains)) - np.repeat(offsets[:-1], sizes)
-    best = gains[np.lexsort((-gains, numbers))]
-    return np.asarray(np.add.reduceat(best / np.log2(2.0 + places), offsets[:-1]))
+    return all_ideals(WEIGHTED, gains, offsets, discounts_by_rank(offsets, ALL_RANKS))
+
+
+def _of_each(function: Callable[[float], float], values: np.ndarray) -> np.ndarray:
+    """A function of each value. Those of `math` have the same bits on every CPU, which those of NumPy do not."""
+    distinct, places = np.unique(values, return_inverse=True)
+    return np.array([function(value) for value in distinct.tolist()], SCORE)[places]

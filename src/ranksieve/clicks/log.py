@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.lists import id_column, starts_of
+from ranksieve.data.lists import id_column, pieces_of, starts_of
 from ranksieve.dtypes import OFFSET, ROW
 from ranksieve.errors import DataError, ParameterError, check_choice, param
 from ranksieve.retrieval.notes import Notes
 from ranksieve.text_formats import counted
 
-NO_TEAM = -1  # of a document that both rankings of an interleaved page agree on
+NO_TEAM = -1  # team of a document that both rankings of an interleaved page agree on
 PARTS = ("page", "query", "session", "time")  # what `ClickLog.split` splits by
 BY_ROW = ("documents", "clicks", "dwell", "teams")  # columns with one value per row
-BY_PAGE = ("queries", "times", "sessions", "swaps")  # and per page
+BY_PAGE = ("queries", "times", "sessions", "swaps")  # columns with one value per page
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,9 +167,7 @@ class ClickLog:
     def take_pages(self, pages: Any) -> ClickLog:
         """The log of some pages, by number."""
         pages = np.asarray(pages)
-        sizes = self.sizes[pages]
-        offsets = starts_of(sizes)
-        rows = np.repeat(self.offsets[pages] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        rows, offsets = pieces_of(self.offsets, pages)
         places = dict.fromkeys(BY_ROW, rows) | dict.fromkeys(BY_PAGE, pages)
         columns = {name: getattr(self, name) for name in places}
         taken: dict[str, Any] = {

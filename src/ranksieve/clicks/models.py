@@ -187,6 +187,7 @@ def _fit_trust(log: ClickLog, options: FitOptions) -> FittedModel:
     """Each document is relevant or not; its clicks are those of one of two position-based models."""
     cells = cells_of(log)
     others, n = cells.shown - cells.clicked, cells.n_places
+    relevant = np.empty(len(cells.starts))
 
     def step(parameters: np.ndarray) -> tuple[np.ndarray, float]:
         parameters = np.clip(parameters, kernels.SMALLEST, 1.0 - kernels.SMALLEST)
@@ -197,8 +198,7 @@ def _fit_trust(log: ClickLog, options: FitOptions) -> FittedModel:
         ]
         logs = [logs[0] + np.log(share), logs[1] + np.log1p(-share)]
         total = np.logaddexp(*logs)
-        relevant = np.exp(logs[0] - total)
-        step.relevant = relevant  # type: ignore[attr-defined]
+        np.exp(logs[0] - total, out=relevant)
         new = [
             cells.by_place(weights * cells.clicked) / np.maximum(cells.by_place(weights * cells.shown), 1e-300)
             for weights in (relevant[cells.pairs], 1.0 - relevant[cells.pairs])
@@ -209,7 +209,6 @@ def _fit_trust(log: ClickLog, options: FitOptions) -> FittedModel:
     start = np.concatenate([[0.3], np.minimum(2.0 * shares, START_EXAMINATION), 0.3 * shares])
     found, steps = maximize(step, start, iterations=options.iterations, tolerance=options.tolerance, watched=2 * n)
     step(found)
-    relevant: np.ndarray = step.relevant  # type: ignore[attr-defined]
     shown = cells.by_pair(cells.shown)
     return _fitted(
         "trust",
@@ -218,7 +217,7 @@ def _fit_trust(log: ClickLog, options: FitOptions) -> FittedModel:
         clicked=relevant * shown,
         examined=shown,
         examination=found[1 : n + 1],
-        unearned=found[n + 1 :],
+        irrelevant_clicks=found[n + 1 :],
         steps=steps,
     )
 

@@ -9,13 +9,13 @@ import scipy.special
 
 from ranksieve.clicks.em import maximize
 
-COVERAGE = 0.95  # of the intervals
+COVERAGE = 0.95  # probability that an interval has the true value
 RELATIVE_WIDTH, MOST_CELLS = 0.25, 40  # cells are this share of their lower edge wide, but no wider than the top / 40
 LOWEST = 1e-7  # upper edge of the first cell at the least
-MOST_PAIRS = 50_000  # that the distribution is estimated from; evenly spaced ones of more
+MOST_PAIRS = 50_000  # most pairs that the distribution is estimated from; of more, evenly spaced ones
 AT_ONCE = 20_000
 STEPS, TOLERANCE = 200, 1e-5
-LEAST_WEIGHT = 1e-12  # of a cell, for pairs that the distribution was not estimated from
+LEAST_WEIGHT = 1e-12  # least weight of a cell, for pairs that the distribution was not estimated from
 
 
 class Posterior(NamedTuple):

@@ -24,7 +24,7 @@ class Propensities:
         One per place from the top; later places have the last one.
     method
         How they were estimated.
-    unearned
+    irrelevant_clicks
         Chance of a click on a document that is not relevant, on the same scale (trust bias); None without.
 
     Examples
@@ -35,7 +35,7 @@ class Propensities:
 
     values: np.ndarray
     method: str = "given"
-    unearned: np.ndarray | None = None
+    irrelevant_clicks: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64)
@@ -60,8 +60,8 @@ class Propensities:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write them as JSON."""
         facts: dict[str, Any] = {"method": self.method, "propensities": self.values.tolist()}
-        if self.unearned is not None:
-            facts["unearned"] = self.unearned.tolist()
+        if self.irrelevant_clicks is not None:
+            facts["irrelevant_clicks"] = self.irrelevant_clicks.tolist()
         with atomic_text(path) as file:
             file.write(json.dumps(facts, indent=1) + "\n")
 
@@ -79,11 +79,11 @@ class Propensities:
             facts = json.loads(Path(path).read_text(encoding="utf-8"))
             if isinstance(facts, list):
                 return cls(np.array(facts, dtype=float))
-            unearned = facts.get("unearned")
+            irrelevant = facts.get("irrelevant_clicks")
             return cls(
                 np.array(facts["propensities"], dtype=float),
                 str(facts.get("method", "given")),
-                None if unearned is None else np.array(unearned, dtype=float),
+                None if irrelevant is None else np.array(irrelevant, dtype=float),
             )
         except OSError as error:
             raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from error

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranksieve.boosting.objectives.lambdas import discounts_by_rank
-from ranksieve.boosting.training_rows import Gradients, ObjectiveView
+from ranksieve.boosting.views import Gradients, ObjectiveView
 from ranksieve.errors import DataError
 from ranksieve.kernels.rate_lambdas import all_rate_lambdas
 from ranksieve.rules import Traits, integer
@@ -40,7 +40,7 @@ class RateLambdas:
     5
     """
 
-    truncation: int = integer(30, "Truncation level of λ: each pair has a document in these top ranks", 1)
+    truncation: int = integer(30, "Truncation level of λ: only pairs with a document in these top ranks count", 1)
 
     traits: ClassVar[Traits] = Traits(needs_pairs=True)
 

@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 from ranksieve.clicks import ubi
 from ranksieve.clicks.log import NO_TEAM, ClickLog
 from ranksieve.clicks.pages import FIELDS, InvalidPageError, LogBuilder, PageOptions, page_of
-from ranksieve.data.compression import FORMATS, create_text, first_bytes, open_text
+from ranksieve.data.compression import FORMATS, PARQUET_MAGIC, create_text, first_bytes, open_text
 from ranksieve.data.pipes import spool_pipe
 from ranksieve.data.tables import is_table
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, caller_level, check_whole, param
 from ranksieve.files import atomic_path
-from ranksieve.retrieval.corpus import MAGIC, read_documents
+from ranksieve.retrieval.corpus import read_documents
 from ranksieve.retrieval.notes import Notes
 from ranksieve.text_formats import counted
 
@@ -105,7 +105,7 @@ def read(
 def is_log(path: str) -> bool:
     """Whether the first record of a file is a result page, or a query of UBI."""
     head = first_bytes(path)
-    if head.startswith(MAGIC):
+    if head.startswith(PARQUET_MAGIC):
         try:
             names = set(pq.read_schema(path).names)
         except (pa.ArrowException, OSError):
@@ -161,7 +161,7 @@ def _records(given: Any) -> Iterator[Record]:
     """The records of files, a table, or dicts, each with its place."""
     if isinstance(given, str | os.PathLike):
         path = spool_pipe(given)
-        yield from read_documents(path) if first_bytes(path, LINES).startswith(MAGIC) else _json_lines(path)
+        yield from read_documents(path) if first_bytes(path, LINES).startswith(PARQUET_MAGIC) else _json_lines(path)
     elif isinstance(given, list | tuple) and given and isinstance(given[0], str | os.PathLike):
         for one in given:
             yield from _records(one)

@@ -18,7 +18,7 @@ from ranksieve.rankers.train import train
 USERS = ("pbm", "trust", "cascade", "dbn")
 POOL = 5  # times the depth: best documents of a ranker that randomised rankings are drawn from
 PAGES_AT_ONCE = 20_000
-RELEVANT_CLICKED = 0.98  # of examined relevant documents under trust bias (Agarwal et al. 2019)
+RELEVANT_CLICKED = 0.98  # share of examined relevant documents that are clicked, trust bias (Agarwal et al. 2019)
 SATISFIED = 0.9  # share of relevance that satisfies, of users who read from the top
 
 

@@ -28,9 +28,9 @@ BALANCE = 10.0  # impressions
 BY_PAGE: dict[str, Any] = {"min_docs": 50, "l2": 100.0}
 BY_QUERY: dict[str, Any] = {"min_docs": 20, "l2": 20.0, "row_fraction": 0.5, "feature_fraction": 0.5}
 STOPPED: dict[str, Any] = {"trees": 400, "early_stopping": 100}  # where queries are left out to stop by
-FORESTS = 5  # of queries
+FORESTS = 5  # parts of the queries; a forest is trained without each
 LEAST_QUERIES = 10  # with clicks, that a forest stops by
-PAGE_SHARE = 1 / 3  # of the forest of pages in the mean
+PAGE_SHARE = 1 / 3  # weight of the forest of pages in the mean
 
 
 def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = None, **params: Any) -> Forest | Blend:

@@ -11,9 +11,9 @@ import numpy as np
 from ranksieve.boosting.callbacks import defined_mean
 from ranksieve.boosting.external_grower import ExternalGrower
 from ranksieve.boosting.fixed_point import Extent, Scales, to_fixed_point
-from ranksieve.boosting.grower import Leaves
+from ranksieve.boosting.grower import KnownLeaves
 from ranksieve.boosting.loop import State
-from ranksieve.boosting.training_rows import NO_ROWS, TrainingRows
+from ranksieve.boosting.training_rows import NO_ROWS, TrainingRows, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.messages import SelectedRows, ShardReport
 from ranksieve.cluster.worker_pool import Restart, WorkerPool
@@ -25,6 +25,8 @@ from ranksieve.kernels.histograms import TreeRows
 from ranksieve.params import Params
 from ranksieve.rules import AUTO
 
+NOTHING = np.empty(0)
+
 
 @dataclass(frozen=True)
 class RemoteScores:
@@ -32,7 +34,7 @@ class RemoteScores:
 
     pool: WorkerPool
 
-    def add(self, tree: Tree, leaves: Leaves | None = None) -> None:
+    def add(self, tree: Tree, leaves: KnownLeaves | None = None) -> None:
         self.pool.trees.append(tree)
 
 
@@ -45,7 +47,7 @@ class RemoteValidationSet:
     weights: np.ndarray | None  # one for each query
     n_trees: int  # trees of the whole training; the last one needs no gradients
 
-    def measure(self, state: State, metric: Metric) -> float:
+    def measure(self, state: State[Any, Any], metric: Metric) -> float:
         reports = self.pool.reports(with_gradients=len(state.trees) < self.n_trees)
         values = [report.values[self.name] for report in reports if self.name in report.values]
         return defined_mean(np.concatenate(values), self.weights, metric, self.name)
@@ -60,17 +62,13 @@ class RemoteValidationSet:
         return [np.concatenate(values) for values in zip(*filter(None, answers), strict=True)]
 
 
-@dataclass(frozen=True)
-class RemoteTarget:
-    """The gradients that a tree is fitted to. Without `bins`, the rows and their gradients stay on the workers."""
+@dataclass(frozen=True, kw_only=True)
+class RemoteTarget(TreeTarget):
+    """The gradients of all rows of `bins`. Without `bins`, the rows and their gradients stay on the workers."""
 
     extent: Extent
     bins: np.ndarray | None = None
-    grad: np.ndarray | None = None
-    hess: np.ndarray | None = None
     row_numbers: np.ndarray | None = None  # in the whole training set
-    position_sums: np.ndarray | None = None  # of the gradients, where positions have biases
-    rows: None = None  # all rows of `bins` are training rows
 
 
 @dataclass
@@ -81,7 +79,7 @@ class RemoteLists:
     _caches: dict[int, _RowCache] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.pool.keep_rows = self._keep  # of every report, because workers send the bins of a row once
+        self.pool.keep_rows = self._keep  # called for every report, because workers send the bins of a row once
 
     def _keep(self, reports: list[ShardReport]) -> None:
         for number, report in enumerate(reports):
@@ -92,13 +90,15 @@ class RemoteLists:
         """Set the biases of positions for the next tree; they are sent together with the last tree."""
         self.pool.biases.append(biases)
 
-    def select_rows(self, last: TrainingRows, scores: Any, step: int, rng: np.random.Generator) -> TrainingRows:
+    def select_rows(
+        self, last: TrainingRows, scores: RemoteScores, step: int, rng: np.random.Generator
+    ) -> TrainingRows:
         """The workers select rows and compute gradients when they get the last tree; the rows stay there."""
         if not any(report.extent.n for report in self.pool.reports(with_gradients=True) if report.extent is not None):
             raise ParameterError(NO_ROWS)
         return last
 
-    def gradients(self, rows: TrainingRows, scores: Any, step: int, rng: np.random.Generator) -> RemoteTarget:
+    def gradients(self, rows: TrainingRows, scores: RemoteScores, step: int, rng: np.random.Generator) -> RemoteTarget:
         """The gradients that the workers report; with the bins of the rows if all workers have sent theirs."""
         reports = self.pool.reports(with_gradients=True)
         extent = Extent.joined(report.extent for report in reports if report.extent is not None)
@@ -106,14 +106,14 @@ class RemoteLists:
         sums: Any = [report.position_sums for report in reports if report.position_sums is not None]
         sums = np.sum(sums, axis=0) if sums else None
         if len(parts) < len(reports):  # a worker has too many rows to send
-            return RemoteTarget(extent, position_sums=sums)
+            return RemoteTarget(None, NOTHING, NOTHING, position_sums=sums, extent=extent)
         bins, numbers = np.empty((extent.n, parts[0].new_bins.shape[1]), BIN), np.empty(extent.n, OFFSET)
         stop = 0
         for number, sent in enumerate(parts):
             start, stop = stop, stop + len(sent.grad)
             self._caches[number].take(bins[start:stop], numbers[start:stop])
         grad, hess = (np.concatenate([getattr(sent, name) for sent in parts]) for name in ("grad", "hess"))
-        return RemoteTarget(extent, bins, grad, hess, numbers, sums)
+        return RemoteTarget(None, grad, hess, position_sums=sums, extent=extent, bins=bins, row_numbers=numbers)
 
 
 class _RowCache:
@@ -165,8 +165,10 @@ class RemoteGrower(ExternalGrower):
     def _call(self, request: str, *arguments: Any) -> list[Any]:
         return self._pool.call_or_restart(request, *arguments)
 
-    def grow(self, target: Any, rng: np.random.Generator) -> tuple[Tree, None]:
-        """A tree fitted to a `RemoteTarget`, the same as on one machine."""
+    def grow(  # type: ignore[override]  # its lists make no other targets
+        self, target: RemoteTarget, rng: np.random.Generator
+    ) -> tuple[Tree, None]:
+        """The same tree as on one machine."""
         if target.bins is not None:
             return super().grow(target, rng)[0], None
         columns, key = self._choose_columns(rng), self._draw_key(rng)
@@ -178,9 +180,10 @@ class RemoteGrower(ExternalGrower):
             except Restart:
                 continue
 
-    def _leaves(self, target: Any, tree_rows: TreeRows, bounds: np.ndarray) -> None:
+    def _leaves(self, target: TreeTarget, tree_rows: TreeRows, bounds: np.ndarray) -> None:
         """None: the workers score their own rows."""
 
-    def _tree_rows(self, target: Any, scales: Scales) -> TreeRows:
+    def _tree_rows(self, target: TreeTarget, scales: Scales) -> TreeRows:
+        assert isinstance(target, RemoteTarget) and target.bins is not None
         fixed = to_fixed_point(target.grad, target.hess, scales, target.row_numbers)
         return self._all_of(target.bins, fixed)

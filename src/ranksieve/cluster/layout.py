@@ -33,7 +33,7 @@ class WorkerShare:
     n_docs: int
 
 
-Shares = dict[str, WorkerShare]  # of one worker, by the name of the data set
+Shares = dict[str, WorkerShare]  # by data set: the share of one worker
 
 
 def assign(
@@ -98,7 +98,7 @@ def memory_message(shares: Shares, partitions: Mapping[str, Sequence[Partition]]
     n_bytes = sum(share.n_docs for share in shares.values()) * bytes_per_doc
     return (
         f"workers were lost or paused while they held {'; '.join(held)}: {n_bytes / 1e9:.2g} GB as bins and scores, "
-        "and a block of features more while they load; give workers more memory, or start more of them"
+        "plus a block of features while they load; give workers more memory, or start more of them"
     )
 
 

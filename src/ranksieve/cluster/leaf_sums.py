@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ranksieve.boosting.disk_grower import DiskGrower, LeafNumbers
+from ranksieve.boosting.disk_grower import DiskGrower
 from ranksieve.boosting.external_grower import HistogramRequest, LeafSplit, RootHistogram, SplitPoint, existing_bins
 from ranksieve.boosting.fixed_point import Extent, Scales, Sums, to_fixed_point
-from ranksieve.boosting.grower import Grower, Leaves, only_columns
+from ranksieve.boosting.grower import Grower, LeafNumbers, Leaves, only_columns
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.data.binned import Binned
 from ranksieve.kernels import growing as kernels
@@ -43,6 +43,10 @@ class LeafSums(Grower):
     def fits(self, n_rows: int) -> bool:
         """Whether the bins of so many rows fit into memory."""
         return True
+
+    def of_tree(self, target: TreeTarget) -> LeafSums | FileLeafSums:
+        """What holds the leaves of a tree with these gradients."""
+        return self
 
     def sums(self, extent: Extent, target: TreeTarget) -> Sums:
         """The sums of the gradients here, from which the scales of fixed-point numbers are computed."""
@@ -106,27 +110,7 @@ class LeafSums(Grower):
         self._has_all_rows = False
 
 
-class _SelectedSums(LeafSums):
-    """`LeafSums` of selected rows, which are read from the file into memory."""
-
-    def __init__(self, data: Binned, params: Params, threads: int) -> None:
-        assert data.disk is not None
-        self._disk, self._n_columns = data.disk, data.binning.n_features
-        super().__init__(data, params, threads)
-
-    def _take_bins(self, data: Binned) -> np.ndarray:
-        return data.bins  # for their number
-
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        return only_columns(self._disk.take(rows), self._columns, self._n_columns)
-
-    def _tree_rows(self, target: TreeTarget, scales: Scales) -> TreeRows:
-        assert target.rows is not None
-        fixed = to_fixed_point(target.grad, target.hess, scales, target.rows, target.first_row)
-        return self._all_of(self.take(target.rows), fixed)
-
-
-class _FileSums(DiskGrower):
+class FileLeafSums(DiskGrower):
     """Histograms of rows that do not fit into memory: the file is read for them."""
 
     def _most_leaves(self) -> int:
@@ -159,41 +143,28 @@ class _FileSums(DiskGrower):
         return [leaf for leaf, whole in enumerate(part_of) if whole in taken]
 
 
-class DiskLeafSums:
-    """`LeafSums` for bins in a file: of a selection in memory, or of rows in the file."""
+class DiskLeafSums(LeafSums):
+    """`LeafSums` for bins in a file: of a selection, which is read into memory, or of rows in the file."""
 
     def __init__(self, data: Binned, params: Params, threads: int) -> None:
         assert data.disk is not None
-        self._disk = data.disk
-        self._selected, self._in_file = _SelectedSums(data, params, threads), _FileSums(data, params, threads=threads)
-        self._current: _SelectedSums | _FileSums | None = None  # the one that holds the growing tree
-
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        return self._selected.take(rows)
+        self._disk, self._n_columns = data.disk, data.binning.n_features
+        super().__init__(data, params, threads)
+        self._in_file = FileLeafSums(data, params, threads=threads)
 
     def fits(self, n_rows: int) -> bool:
         return self._disk.fits(n_rows)
 
-    def sums(self, extent: Extent, target: TreeTarget) -> Sums:
-        return self._selected.sums(extent, target)
+    def of_tree(self, target: TreeTarget) -> LeafSums | FileLeafSums:
+        return self if target.rows is not None and self.fits(len(target.rows)) else self._in_file
 
-    def begin(self, target: TreeTarget, scales: Scales) -> RootHistogram:
-        in_memory = target.rows is not None and self.fits(len(target.rows))
-        self._current = self._selected if in_memory else self._in_file
-        return self._current.begin(target, scales)
+    def _take_bins(self, data: Binned) -> np.ndarray:
+        return data.bins  # for their number
 
-    def split(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
-        assert self._current is not None
-        return self._current.split(splits, requests)
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        return only_columns(self._disk.take(rows), self._columns, self._n_columns)
 
-    def finish(self, splits: Sequence[LeafSplit]) -> np.ndarray:
-        assert self._current is not None
-        return self._current.finish(splits)
-
-    def leaves(self) -> Leaves | LeafNumbers | None:
-        return None if self._current is None else self._current.leaves()
-
-    def discard_leaves(self) -> None:
-        if self._current is not None:
-            self._current.discard_leaves()
-            self._current = None
+    def _tree_rows(self, target: TreeTarget, scales: Scales) -> TreeRows:
+        assert target.rows is not None
+        fixed = to_fixed_point(target.grad, target.hess, scales, target.rows, target.first_row)
+        return self._all_of(self.take(target.rows), fixed)

@@ -27,7 +27,7 @@ class RunConfig:
     feature_names: tuple[str, ...]
     categories: Mapping[str, Sequence[str]]
     missing: str
-    highest_labels: dict[str, float]  # of each data set
+    highest_labels: dict[str, float]  # by data set: its highest label
     max_sent_rows: int  # a worker with more training rows sends histograms in place of rows
     copies: bool  # whether workers write copies of their bins to disk
 

@@ -79,7 +79,7 @@ def predict(
 
 def _score(given: Any, model: Model, missing: str, threads: int, out: str | None) -> Any:
     """The scores of one partition, or the file they were written to."""
-    wanted = category_options(model.feature_names, model.info.get("categories", {}))
+    wanted = category_options(model.feature_names, model.categories)
     source = JoinedSource([Piece(given)], missing=missing, wanted=wanted)
     with NUMBA_LOCK:
         scores = np.concatenate([found["model"] for _, found in score_blocks({"model": model}, source, threads)])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.bagging import bagged, training_scores
+from ranksieve.boosting.bagging import part_of
 from ranksieve.boosting.callbacks import ValidationSet
 from ranksieve.boosting.disk_scores import new_scores
 from ranksieve.boosting.external_grower import HistogramRequest, LeafSplit, RootHistogram
@@ -24,7 +24,7 @@ from ranksieve.boosting.training_rows import TrainingLists, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.copies import LocalCopy, ShardData, folder_of, remove_old
 from ranksieve.cluster.layout import Shares
-from ranksieve.cluster.leaf_sums import DiskLeafSums, LeafSums
+from ranksieve.cluster.leaf_sums import DiskLeafSums, FileLeafSums, LeafSums
 from ranksieve.cluster.messages import RunConfig, SelectedRows, SetSummary, ShardReport
 from ranksieve.cluster.partitions import category_options, numba_threads
 from ranksieve.data.bin_file import BinFile
@@ -64,9 +64,8 @@ class Shard:
         remove_old(folder)
         self._copy = LocalCopy(folder, copy)
         self._sources: dict[str, JoinedSource] = {}
-        self._error: ParameterError | None = (
-            None  # raised by `summaries`: Dask logs errors of constructors with tracebacks
-        )
+        # Raised by `summaries`: Dask logs errors of constructors with tracebacks.
+        self._error: ParameterError | None = None
         with numba_threads(threads):
             try:
                 self._data = self._copy.read() if partitions is None else self._load(shares, partitions, folder)
@@ -75,6 +74,7 @@ class Shard:
                 return
             train_set = self._data.sets[TRAIN]
             self._leaf_sums = (LeafSums if train_set.disk is None else DiskLeafSums)(train_set, config.params, threads)
+            self._growing: LeafSums | FileLeafSums = self._leaf_sums  # the one that holds the last tree's leaves
 
     def _load(self, shares: Shares, partitions: dict[str, list[Any]], folder: Path) -> ShardData:
         config, sets = self._config, {}
@@ -104,20 +104,17 @@ class Shard:
         config, sets = self._config, self._data.sets
         with numba_threads(self._threads):
             starts = self._initial_scores(base)
-            self._scores = training_scores(sets[TRAIN], config.params, starts[TRAIN])
             self._valid_sets = {
                 name: ValidationSet(name, data, new_scores(data, start=starts[name]), starts[name])
                 for name, data in sets.items()
                 if name != TRAIN
             }
             lists, highest = sets[TRAIN].lists, config.highest_labels[TRAIN]
-            self._lists = bagged(
-                TrainingLists(lists, config.params, config.metric, first_selection(base), self._portion, highest)
-            )
-            self._rows = self._lists.all_rows
+            of_shard = TrainingLists(lists, config.params, config.metric, first_selection(base), self._portion, highest)
+            self._part = part_of(of_shard, sets[TRAIN], starts[TRAIN])
             self._target: TreeTarget | None = None
             self._trees: list[Tree] = []
-            self._place = np.full(lists.n_docs, -1, ROW)  # of each row in the coordinator's cache; -1: not cached
+            self._place = np.full(lists.n_docs, -1, ROW)  # place of each row in the coordinator's cache; -1: not cached
             self._n_cached = 0
             self._last_sent: np.ndarray | None = None
             self._set_biases(biases[:1])
@@ -135,19 +132,19 @@ class Shard:
 
     def _set_biases(self, biases: Sequence[np.ndarray]) -> None:
         for one in biases:
-            self._lists.set_biases(one)
+            self._part.lists.set_biases(one)
 
     def _replay(self, trees: Sequence[Tree], biases: Sequence[np.ndarray]) -> None:
         """Add trees, and repeat those earlier selections that later selections or gradients depend on."""
-        selects_at, first = self._lists.selects_at, len(self._trees)
+        part, first = self._part, len(self._trees)
         stop = first + len(trees)
-        steps = [step for step in range(first + (self._target is not None), stop) if selects_at(step)]
+        steps = [step for step in range(first + (self._target is not None), stop) if part.lists.selects_at(step)]
         params = self._config.params
         if not traits_of(params.selection_rule).needs_last_selection and params.bag == 1:
-            steps = [] if selects_at(stop) else steps[-1:]
+            steps = [] if part.lists.selects_at(stop) else steps[-1:]
         for step, tree in enumerate(trees, start=first):
             if step in steps:
-                self._rows = self._lists.select_rows(self._rows, self._scores, step, self._rng(step))
+                part.rows = part.lists.select_rows(part.rows, part.scores, step, self._rng(step))
             self._add(tree)
             self._set_biases(biases[step - first : step - first + 1])
 
@@ -156,9 +153,10 @@ class Shard:
 
     def _add(self, tree: Tree) -> None:
         all_rows = self._target is not None and self._target.rows is None
-        self._scores.add(tree, self._leaf_sums.leaves() if all_rows else None)
+        self._part.scores.add(tree, self._growing.leaves() if all_rows else None)
         self._trees.append(tree)
-        self._leaf_sums.discard_leaves()
+        self._growing.discard_leaves()
+        self._growing = self._leaf_sums
 
     def advance(
         self,
@@ -187,10 +185,10 @@ class Shard:
             }
             if not with_gradients:
                 return ShardReport(values)
-            step = len(self._trees)
+            part, step = self._part, len(self._trees)
             rng = self._rng(step)
-            self._rows = self._lists.select_rows(self._rows, self._scores, step, rng)
-            target = self._target = self._lists.gradients(self._rows, self._scores, step, rng)
+            part.rows = part.lists.select_rows(part.rows, part.scores, step, rng)
+            target = self._target = part.lists.gradients(part.rows, part.scores, step, rng)
             extent = Extent.of(target.grad, target.hess)
             n_rows = len(target.grad)
             if target.rows is None or n_rows > self._config.max_sent_rows or not self._leaf_sums.fits(n_rows):
@@ -209,7 +207,7 @@ class Shard:
     def update_scores(self) -> None:
         """Bring the scores of all documents up to date now rather than when they are next needed."""
         with numba_threads(self._threads):
-            self._scores.all()
+            self._part.scores.all()
 
     def _sent_rows(self, target: TreeTarget) -> SelectedRows:
         """The training rows as a message. The bins of a row are sent once, until the coordinator's cache is emptied."""
@@ -238,17 +236,18 @@ class Shard:
         """Start a tree; returns the sums of all training rows."""
         assert self._target is not None
         with numba_threads(self._threads):
-            return self._leaf_sums.begin(self._target, scales)
+            self._growing = self._leaf_sums.of_tree(self._target)
+            return self._growing.begin(self._target, scales)
 
     def split(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
         """Split leaves; returns the requested histograms, one per row."""
         with numba_threads(self._threads):
-            return self._leaf_sums.split(splits, requests)
+            return self._growing.split(splits, requests)
 
     def finish(self, splits: Sequence[LeafSplit]) -> np.ndarray:
         """Split leaves; returns the exact sums of every leaf."""
         with numba_threads(self._threads):
-            return self._leaf_sums.finish(splits)
+            return self._growing.finish(splits)
 
 
 def _bin_store(params: Params, folder: Path) -> BinStore | None:

@@ -14,12 +14,12 @@ from ranksieve.boosting.bagging import bagged_step, check_bag
 from ranksieve.boosting.checkpoint import CheckpointOptions, choices
 from ranksieve.boosting.initial_scores import TRAIN, ScoresBase
 from ranksieve.boosting.job import TrainingJob, named_sets, report_data
-from ranksieve.boosting.loop import Parts, State
+from ranksieve.boosting.loop import BoostingParts, State
 from ranksieve.boosting.position_bias import PositionBiases, count_positions
 from ranksieve.boosting.train_forest import BoostingRun, checked_base
 from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.cluster.connect import workers_of
-from ranksieve.cluster.coordinator import RemoteGrower, RemoteLists, RemoteScores, RemoteValidationSet
+from ranksieve.cluster.coordinator import RemoteGrower, RemoteLists, RemoteScores, RemoteTarget, RemoteValidationSet
 from ranksieve.cluster.layout import assign
 from ranksieve.cluster.messages import RunConfig, SetSummary
 from ranksieve.cluster.partitions import PartitionedData, category_options
@@ -32,6 +32,7 @@ from ranksieve.evaluation.metric_table import BUILT_IN, METRICS
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.parameter_table import FORESTS
 from ranksieve.rankers import train as one_machine
+from ranksieve.rankers.held_out import check_cluster_has_valid
 from ranksieve.rules import AUTO, traits_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 # A worker with more training rows sends histograms, which are fewer bytes.
 MOST_ROWS = 131_072
+Run = BoostingRun[TrainingRows, RemoteScores, RemoteTarget]
 EXCHANGE = {"auto": MOST_ROWS, "rows": np.iinfo(np.int64).max, "histograms": -1}
 
 
@@ -154,6 +156,7 @@ class Cluster:
                 param("selection", params.selection), " compares documents of all queries and works on one machine "
                 "only; choose a selection that looks at each query alone",
             )  # fmt: skip
+        check_cluster_has_valid(params, named_sets(job.valid))
 
     def _config(self, job: TrainingJob, sets: dict[str, PartitionedData]) -> RunConfig:
         """The settings for all workers; checks that all data sets have the features of the training set."""
@@ -177,7 +180,7 @@ class Cluster:
         )
 
 
-def _load(job: TrainingJob, pool: WorkerPool, config: RunConfig, data: Binned) -> BoostingRun:
+def _load(job: TrainingJob, pool: WorkerPool, config: RunConfig, data: Binned) -> Run:
     """Load the data on the workers, and check labels and `init` on the client."""
     params, summaries = job.params, pool.load()
     base = checked_base(job, data, None, summaries[TRAIN])
@@ -205,7 +208,7 @@ def _load(job: TrainingJob, pool: WorkerPool, config: RunConfig, data: Binned) -
         job=job,
         data=data,
         base=base,
-        parts=Parts(lists, grower, step_size, biases),
+        parts=BoostingParts(lists, grower, step_size, biases),
         state=State([], scores, TrainingRows.of(data.lists, None)),
         valid_sets=valid_sets,
         fingerprint=lambda: fingerprint,

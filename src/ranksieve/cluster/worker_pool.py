@@ -63,8 +63,8 @@ class WorkerPool:
         self._n_sent = 0  # trees that every shard has
         self._reports: list[ShardReport] | None = None  # for those trees
         self.trees: list[Tree] = []
-        self.biases: list[np.ndarray] = []  # of positions: before the first tree and after each
-        self._n_biases = 0  # that every shard has
+        self.biases: list[np.ndarray] = []  # biases of positions: before the first tree and after each
+        self._n_biases = 0  # number of biases that every shard has
         self.kept_set: str | None = None  # the validation set whose scores are kept before the next tree
         self.keep_rows: Callable[[list[ShardReport]], None] = lambda reports: None  # called with new reports
         self._losses: dict[int, int] = {}  # workers that each shard has lost since the last tree

@@ -1,8 +1,8 @@
 """Bins on the device, in two layouts.
 
-In groups, `words[group, row, 8]`: the bins of 32 columns of a row are 32 bytes, one access to memory; histograms are
-summed from these. By columns, `columns[column, row]`: neighbouring rows that a tree sends the same way read
-neighbouring bytes; trees are walked and rows are divided on these.
+In groups, `words[group, row, 8]`: the bins of 32 columns of a row are 32 bytes, which one access to memory reads.
+Histograms are summed from this layout. By columns, `columns[column, row]`: neighbouring rows that go the same way in a
+tree read neighbouring bytes. Trees are traversed, and rows are divided, by this layout.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from numba import cuda, uint8
 
 from ranksieve.cuda.device import SIMULATED, download, empty, kernel, n_blocks, overwrite, pin, upload
 
-GROUP = 32  # columns
+GROUP = 32  # columns of a group
 WORDS = 8  # 32-bit words of a row's group
-TILE = 32 if SIMULATED else 128  # rows laid out together
+TILE = 32 if SIMULATED else 128  # rows that a block lays out
 STAGED = 64 << 20  # bytes sent at a time
 
 
@@ -36,7 +36,7 @@ class DeviceBins:
         yield 0, self.n_rows, self.columns
 
     def gather(self, rows: Any, space: Any) -> None:
-        """Copy the groups of some rows, given on the device, to a `TreeSpace`."""
+        """Copy the bins of some rows to a `TreeSpace`; `rows` are on the device."""
         blocks = n_blocks(2)
         gather_rows[(blocks, self.n_groups), 32 if SIMULATED else 256](
             self.words.view(np.uint64), self.n_rows, rows, space.device_n_rows, space.rows.words.view(np.uint64),
@@ -46,7 +46,10 @@ class DeviceBins:
 
 @kernel
 def lay_out(rows, first, n_rows, words, columns, with_words, with_columns):
-    """Rows of a matrix, numbers `first` and so on of `n_rows`, into both layouts. A block is a tile and a group."""
+    """Write rows of a matrix, which are rows `first`, `first` + 1, … of `n_rows`, to both layouts.
+
+    Each block writes a tile of rows and a group of columns.
+    """
     tile = cuda.shared.array((TILE, GROUP), uint8)
     t, group = cuda.threadIdx.x, cuda.blockIdx.y
     start = cuda.blockIdx.x * TILE
@@ -69,7 +72,7 @@ def lay_out(rows, first, n_rows, words, columns, with_words, with_columns):
 
 @kernel
 def gather_rows(words, n_rows, rows, n_chosen, out, room, numbers):
-    """The groups of chosen rows, laid out for `room` rows; a thread copies 8 bytes."""
+    """Copy the bins of chosen rows to groups that have room for `room` rows; a thread copies 8 bytes."""
     n_groups = cuda.gridDim.y
     group, quarters = cuda.blockIdx.y, WORDS // 2
     for i in range(cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x, n_chosen[0] * quarters,
@@ -91,7 +94,7 @@ def bytes_needed(n_rows: int, width: int, layouts: int = 2) -> int:
 
 
 class StreamedBins:
-    """Bins on the host, which are sent part by part when they are used; the first rows can be kept on the device."""
+    """Bins on the host, which are sent part by part each time they are used; the first rows can stay on the device."""
 
     def __init__(self, bins: np.ndarray) -> None:
         self._bins = bins
@@ -102,11 +105,11 @@ class StreamedBins:
         self._part = min(part_rows(width), -(-self.n_rows // TILE) * TILE)
         self._columns = empty(self._part * self.n_groups * GROUP, np.uint8)
         self._staged = empty((self._part, width), np.uint8)
-        self._pinned = pin(bins)  # copies are faster then
+        self._pinned = pin(bins)  # makes copies faster
 
     def keep(self, n_bytes: int) -> int:
         """Keep as many rows as fit into so much memory; returns how many are sent each time."""
-        n_bytes = max(n_bytes - self._part * self._bins.shape[1], 0)  # which are on their way
+        n_bytes = max(n_bytes - self._part * self._bins.shape[1], 0)  # a part needs memory while it is sent
         self._n_kept = min(n_bytes // (self.n_groups * GROUP), self.n_rows)
         if self._n_kept:
             self._kept = send_bins(self._bins[: self._n_kept], words=False)
@@ -124,7 +127,7 @@ class StreamedBins:
             yield start, n, self._columns
 
     def gather(self, rows: Any, space: Any) -> None:
-        """Copy the groups of some rows, given on the device, to a `TreeSpace`."""
+        """Copy the bins of some rows to a `TreeSpace`; `rows` are on the device."""
         numbers = download(rows)[: space.n_rows]
         overwrite(space.numbers[: len(numbers)], numbers)
         for start in range(0, len(numbers), self._part):
@@ -140,7 +143,7 @@ def part_rows(width: int) -> int:
 
 
 def _lay_out(rows: Any, first: int, n_rows: int, grouped: Any, by_column: Any) -> None:
-    """Rows that are on the device into one or both layouts, see `lay_out`; None: not into this one."""
+    """Write rows that are on the device to one or both layouts, see `lay_out`; None: not to this one."""
     nothing = rows.reshape(-1)
     lay_out[(-(-rows.shape[0] // TILE), n_groups_of(rows.shape[1])), 32 if SIMULATED else 256](
         rows, first, n_rows, nothing if grouped is None else grouped, nothing if by_column is None else by_column,

@@ -16,11 +16,8 @@ from numba import config, cuda
 
 from ranksieve.errors import DeviceError, ParameterError, param
 
-# one block is right for what one block can do
-warnings.filterwarnings("ignore", message=".*Grid size .* under-utilization")
-
 SIMULATED = bool(getattr(config, "ENABLE_CUDASIM", False))
-THREADS = 32 if SIMULATED else 512  # of a block, where a kernel does not need another number
+THREADS = 32 if SIMULATED else 512  # threads of a block, unless a kernel needs another number
 
 
 def is_available() -> bool:
@@ -57,7 +54,7 @@ def is_chosen(device: str) -> bool:
 
 
 def n_blocks(per_multiprocessor: int) -> int:
-    """Blocks of a launch, so many for each multiprocessor; one in the simulator."""
+    """The number of blocks of a launch with so many for each multiprocessor; 1 in the simulator."""
     return 1 if SIMULATED else per_multiprocessor * n_multiprocessors()
 
 
@@ -66,7 +63,7 @@ def n_multiprocessors() -> int:
 
 
 def free_memory() -> int:
-    """Bytes of the GPU that are free, after what earlier runs have left is given back."""
+    """Free bytes of the GPU, after memory that earlier runs no longer use is freed."""
     if SIMULATED:
         return 1 << 40
     gc.collect()
@@ -89,6 +86,12 @@ def _separate_operations() -> Any:
         nvvm.compile_ir = compile_ir
 
 
+@cache
+def _allow_single_blocks() -> None:
+    """Turn off Numba's warning of launches of few blocks: one block is right for what one block can do."""
+    warnings.filterwarnings("ignore", message=".*Grid size .* under-utilization")
+
+
 class Kernel:
     """A CUDA kernel; `kernel[blocks, threads](*arrays)` runs it on the stream of this thread.
 
@@ -103,20 +106,21 @@ class Kernel:
         self._prepared: dict[Any, int] = {}  # types of arguments: the most shared memory so far
 
     def __getitem__(self, size: tuple[Any, ...]) -> Callable[..., None]:
+        _allow_single_blocks()
         shared = size[2] if len(size) > 2 else self._shared
         launch = self._kernel[size[0], size[1], stream(), shared]
         return launch if SIMULATED else lambda *args: self._run(launch, args, shared)
 
     def _run(self, launch: Callable[..., None], args: tuple[Any, ...], shared: int) -> None:
         types = tuple(self._kernel.typeof_pyval(arg) for arg in args)
-        if shared > self._prepared.get(types, -1):  # less than before is allowed already
+        if shared > self._prepared.get(types, -1):  # less shared memory than before is allowed already
             with _separate_operations():
                 self._prepare(types, shared)
             self._prepared[types] = shared
         launch(*args)
 
     def _prepare(self, types: tuple[Any, ...], shared: int) -> None:
-        """Compile, and allow as much shared memory as is asked for; by default a kernel has 48 KB in all."""
+        """Compile, and allow so much dynamic shared memory; by default, a kernel has 48 KB of shared memory in all."""
         from numba.cuda.cudadrv.driver import binding, driver
 
         compiled = self._kernel.compile(types)
@@ -132,12 +136,12 @@ def most_shared() -> int:
 
 
 def shared(function: Any) -> Any:
-    """A function of the CPU's kernels for use in kernels here, compiled for the GPU; the simulator calls the CPU's."""
+    """A function of `kernels` for use in CUDA kernels, compiled for the GPU; the simulator calls the CPU's code."""
     return function if not SIMULATED else lambda *args: function(*(_plain(arg) for arg in args))
 
 
 def shared_formula(function: Any) -> Any:
-    """The same of a function of numbers alone, which the simulator interprets."""
+    """The same for a function of numbers alone, which the simulator runs in Python."""
     return getattr(function, "py_func", function) if SIMULATED else function
 
 
@@ -157,13 +161,13 @@ def kernel(function: Callable[..., None] | None = None, *, shared: int = 0, regi
 
 
 class _Streams(threading.local):
-    """The stream of most work, one for work beside it, and the one that this thread uses now.
+    """The main stream, a side stream for work that runs at the same time, and the one that this thread uses now.
 
-    None of them is the default stream, on which graphs cannot be recorded.
+    Neither is the default stream, on which graphs cannot be recorded.
     """
 
     def __init__(self, main: Any, side: Any) -> None:
-        self.main, self.side, self.now = main, side, main
+        self.main, self.side, self.current = main, side, main
         self.is_free, self.is_done = cuda.event(timing=False), cuda.event(timing=False)
 
 
@@ -174,37 +178,37 @@ def _streams() -> _Streams:
 
 def stream() -> Any:
     """The stream of the work that is launched now; the simulator has only 0."""
-    return 0 if SIMULATED else _streams().now
+    return 0 if SIMULATED else _streams().current
 
 
 @contextmanager
-def beside() -> Iterator[None]:
-    """Work that follows all work before it, and runs beside what is launched next, until `join`."""
+def side_stream() -> Iterator[None]:
+    """Launch work on the side stream. It follows all work before it and runs at the same time as later work."""
     if SIMULATED:
         yield
         return
     streams = _streams()
     streams.is_free.record(streams.main)
     streams.is_free.wait(streams.side)
-    streams.now = streams.side
+    streams.current = streams.side
     try:
         yield
     finally:
-        streams.now = streams.main
+        streams.current = streams.main
         streams.is_done.record(streams.side)
 
 
-def join() -> None:
-    """Let all that is launched next follow the work of the last `beside`."""
+def join_side_stream() -> None:
+    """Let work that is launched later wait for the work of the last `side_stream`."""
     if not SIMULATED:
         _streams().is_done.wait(_streams().main)
 
 
-_waits = 0  # how often all work was waited for
+_waits = 0  # how often `synchronize` was called
 
 
 def synchronize() -> None:
-    """Wait for all work, also for that of `beside`."""
+    """Wait for all work on both streams."""
     global _waits
     _waits += 1
     if not SIMULATED:
@@ -213,9 +217,9 @@ def synchronize() -> None:
 
 
 class PinnedArray:
-    """A flat array on the device, and one on the host that is sent or received.
+    """A flat array on the device, and one on the host that is sent to it or received from it.
 
-    `host` is pinned, so that a copy can be part of a CUDA graph: then it is that of the time when the graph runs.
+    `host` is pinned, so that a copy can be part of a CUDA graph. The graph copies what the array holds when it runs.
     """
 
     def __init__(self, size: int, dtype: Any) -> None:
@@ -225,7 +229,7 @@ class PinnedArray:
         self._written = -1
 
     def open(self) -> np.ndarray:
-        """The array on the host for writing. It waits until the last content is sent."""
+        """The array on the host, for writing. Waits until its last content has been sent."""
         if self._written == _waits:
             synchronize()
         self._written = _waits
@@ -262,7 +266,7 @@ def handle() -> int:
 
 
 class CudaGraph:
-    """Launches that are the same each time: the first time as they are, then recorded as one CUDA graph."""
+    """Launches that are the same each time. The first run launches them one by one, later ones as one CUDA graph."""
 
     def __init__(self, launches: Callable[[], None]) -> None:
         self._launches = launches
@@ -271,7 +275,7 @@ class CudaGraph:
 
     def run(self) -> None:
         self._runs += 1
-        if SIMULATED or self._runs == 1:  # kernels are compiled
+        if SIMULATED or self._runs == 1:  # the first run compiles kernels
             self._launches()
             return
         driver = _driver()
@@ -292,7 +296,7 @@ class CudaGraph:
 
 
 class CudaGraphs:
-    """CUDA graphs by name; what a name stands for is the same each time."""
+    """CUDA graphs by name; the launches of a name are the same each time."""
 
     def __init__(self) -> None:
         self._graphs: dict[Hashable, CudaGraph] = {}
@@ -333,12 +337,12 @@ def pin(array: np.ndarray) -> Any:
         return None
     try:
         return cuda.current_context().mempin(array, array.ctypes.data, array.nbytes)
-    except Exception:  # of the driver: memory is limited, or it is a file's
+    except Exception:  # an error of the driver: memory is limited, or mapped from a file
         return None
 
 
 def download(array: Any) -> np.ndarray:
-    """A copy on the host, when all work before it is done."""
+    """A copy on the host; waits until all work before it is done."""
     host = array.copy_to_host(stream=stream())
     synchronize()
     return host

@@ -1,7 +1,7 @@
-"""A round's work on rows: nodes are divided, and their smaller sides are summed; at the end, the sums of leaves.
+"""The rows of a round: nodes are divided, and histograms of their smaller sides are summed. At the end, sums of leaves.
 
-The rows of a node are a range of one of two buffers; dividing a node moves them to the other one, in no certain order:
-sums are integers and do not depend on it.
+The rows of a node are a range of one of two buffers. Dividing a node moves them to the other buffer, in any order: sums
+are integers, which do not depend on it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from ranksieve.cuda.tree_tables import (
     task_of,
 )
 
-PER_THREAD = 4  # rows of a tile
-COUNTS = 2 * MOST_WARPS
-TILE_ROWS = PER_THREAD * THREADS  # that a block moves at a time
+PER_THREAD = 4  # rows that a thread moves at a time
+COUNTS = 2 * MOST_WARPS  # left and right rows of each warp
+TILE_ROWS = PER_THREAD * THREADS  # rows that a block moves at a time
 
 
 @cuda.jit(device=True)
 def move_tile(rows, task, cursors, first, counts, places):
-    """Move the rows of a tile of a node; on both sides, those of a warp are next to each other."""
+    """Move the rows of one tile of a node to its two sides; the rows of a warp stay next to each other on each side."""
     kept = cuda.local.array(PER_THREAD, uint32)
     bits = cuda.local.array(PER_THREAD, int64)
     t, n = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
@@ -94,7 +94,7 @@ def move_tile(rows, task, cursors, first, counts, places):
 
 @kernel(registers=40)
 def divide(rows, plan):
-    """Divide the nodes of a round: rows that go left to the front. A block moves one tile after another."""
+    """Divide the nodes of a round: rows that go left come first. A block moves one tile after another."""
     counts = cuda.shared.array(COUNTS, int32)
     places = cuda.shared.array(2, int32)
     n_tasks = plan.numbers[N_TASKS]
@@ -107,7 +107,7 @@ def divide(rows, plan):
 
 @kernel(shared=SHARED, registers=40)
 def sum_sides(rows, features, plan, hist):
-    """The histograms of the smaller sides, after `divide`. Blocks are parts of the rows, and groups."""
+    """The histograms of the smaller sides, after `divide`; each block sums a part of the rows, a group of columns."""
     sums = cuda.shared.array(0, uint32)
     part, group, n_groups = cuda.blockIdx.x, cuda.blockIdx.y, cuda.gridDim.y
     n_tasks, part_rows = plan.numbers[N_TASKS], plan.numbers[PART_ROWS]
@@ -125,7 +125,7 @@ def sum_sides(rows, features, plan, hist):
 
 @kernel
 def sum_nodes(settings, plan, nodes, members, n_rows, grad, hess):
-    """The exact sums of the nodes of a complete tree that are not divided. Blocks are nodes, and parts of rows."""
+    """The exact sums of the nodes of a complete tree that are not divided; each block sums a part of a node's rows."""
     node, floats, bounds = cuda.blockIdx.x, settings.floats, nodes.bounds
     if plan.numbers[IS_DONE] == 0 or node >= plan.numbers[N_NODES] or nodes.children[node] > 0:
         return

@@ -1,6 +1,6 @@
 """Scoring with a forest on a GPU by feature values, for forests that are too large for `ranked_forest`.
 
-The leaves, and the sums in the order of the trees, are the CPU's.
+Scores are those of the CPU, bit for bit: documents reach the same leaves, and trees are added in their order.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from ranksieve.cuda.device import SIMULATED, empty, kernel, upload
 from ranksieve.kernels.quantize import ZERO_THRESHOLD
 
 SIDE_BY_SIDE = 2  # documents of a thread, which wait for memory together
-MOST_SPLITS = 1024  # of a tree that is in shared memory; larger trees are read from memory
+MOST_SPLITS = 1024  # splits of a tree that fit into shared memory; further ones are read from global memory
 MOST_CHILDREN = 2 * MOST_SPLITS
-LEFT_IF_MISSING, ZERO_IS_MISSING = 1, 2
-TILE, WIDTH = 32, 33  # one more than a tile: no two rows share a bank
+LEFT_IF_MISSING, ZERO_IS_MISSING = 1, 2  # flags of a split
+TILE = 32  # documents and features that a block transposes
+WIDTH = TILE + 1  # of a row in shared memory: with TILE, all rows would begin in the same bank
 BLOCK = 32 if SIMULATED else 256
-AT_A_TIME = 1 << 20  # documents
+AT_A_TIME = 1 << 20  # documents that are scored at a time
 
 
 class Trees(NamedTuple):
-    """The splits of all trees, and where each tree's begin."""
+    """The splits and leaves of all trees, and where those of each tree begin."""
 
     features: Any  # int32: feature << 2 | flags
     thresholds: Any
-    children: Any  # int32, two of each split; below 0: leaf ~child
-    values: Any  # of leaves, weights included
+    children: Any  # int32, two for each split: left, right; below 0: leaf ~child
+    values: Any  # values of leaves times the weights of their trees
     split_offsets: Any
     leaf_offsets: Any
 
 
 @kernel
 def transpose(rows, n_docs, n_features, columns):
-    """Row-major documents by features: neighbouring threads then read neighbouring values."""
+    """Write row-major documents by columns, so that neighbouring threads read neighbouring values."""
     tile = cuda.shared.array((TILE, WIDTH), float64)
     first, feature = cuda.blockIdx.x * TILE, cuda.blockIdx.y * TILE
     for i in range(cuda.threadIdx.x, TILE * TILE, cuda.blockDim.x):
@@ -59,7 +60,7 @@ def goes_left(value, threshold, flags):
 
 @kernel
 def add_forest(columns, n_docs, trees, n_trees, scores):
-    """Add trees, one after the other, to the scores of documents by columns; each passes through shared memory."""
+    """Add trees, one after the other, to the scores of documents by columns; each tree is copied to shared memory."""
     features = cuda.shared.array(MOST_SPLITS, int32)
     thresholds = cuda.shared.array(MOST_SPLITS, float64)
     children = cuda.shared.array(MOST_CHILDREN, int32)

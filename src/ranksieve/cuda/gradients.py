@@ -14,16 +14,16 @@ from ranksieve.cuda.pairs import ListMetric
 from ranksieve.kernels.counter_random import step_key
 from ranksieve.kernels.lambdas import NDCG
 
-SPACE_BYTES = 2 * 8 + 5 * 4  # of a document, without the sums that other metrics than NDCG need
+SPACE_BYTES = 2 * 8 + 5 * 4  # work space of a document, without the sums that metrics other than NDCG need
 
 
 class Sample(NamedTuple):
-    """Some places of lists; `own` are weights of the lists' places, and there may be none."""
+    """Some places of lists; places may have weights."""
 
     places: Any
     n: int
-    own: Any
-    has_own: bool
+    weights: Any  # one for each place of the lists
+    has_weights: bool  # whether `weights` are used
 
 
 @kernel
@@ -36,14 +36,14 @@ def take_gradients(documents, sample, by_place, grad, hess, numbers, out_grad, o
         place = sample.places[i]
         row = document_at(documents, place)
         weight = documents.weights[row] if documents.weighted else 1.0
-        if sample.has_own:
-            weight *= sample.own[place]
+        if sample.has_weights:
+            weight *= sample.weights[place]
         source = place if by_place else row
         numbers[i], out_grad[i], out_hess[i] = row, grad[source] * weight, hess[source] * weight
 
 
 def threads_of(longest: int) -> int:
-    """Threads of a block that has a list: few of them are idle when the last documents are taken."""
+    """Threads of a block that computes a list, chosen so that few are idle when the last documents are taken."""
     if SIMULATED:
         return 32
     return min((64, 96, 128), key=lambda n: (-(-longest // n) * n, -n)) if longest <= 1024 else 256
@@ -52,11 +52,11 @@ def threads_of(longest: int) -> int:
 class ListGradients:
     """Gradients of lists of documents whose gains and weights stay the same.
 
-    A subclass has `run(documents, longest, ideals, out, step)`: gradients and second derivatives of lists, of which the
-    longest has so many documents, into the two arrays `out`.
+    A subclass has `run(documents, longest, ideals, out, step)`. It writes gradients and second derivatives of lists to
+    the two arrays `out`; `longest` is the number of documents of the longest list.
     """
 
-    is_random = False  # or it depends on the step
+    is_random = False  # True: gradients also depend on the step
 
     def __init__(self, gains: np.ndarray, weights: np.ndarray | None) -> None:
         self._gains = upload(np.asarray(gains, np.float64))
@@ -73,7 +73,7 @@ class ListGradients:
         )  # fmt: skip
 
     def _space(self, name: Any, n_docs: int, *types: Any) -> list[Any]:
-        """Arrays for so many documents, the same each time: CUDA graphs use them."""
+        """Arrays for so many documents. A later call returns the same ones, as CUDA graphs need."""
         if (name, n_docs) not in self._kept:
             self._kept[name, n_docs] = [empty(n_docs, dtype) for dtype in types]
         return self._kept[name, n_docs]
@@ -90,13 +90,13 @@ class Lambdas(ListGradients):
         n_lists, n_docs, is_near = len(documents.offsets) - 1, len(out[0]), longest <= NEAR
         metric = ListMetric(self._kind, self._normalize, ideals, self._by_rank)
         room = -(-longest // 64) * 64
-        space = self._work(1 if is_near else n_docs, n_docs, n_lists, documents.listed)
+        space = self._work_space(1 if is_near else n_docs, n_docs, n_lists, documents.listed)
         if is_near:
             near_lambdas[n_lists, threads_of(longest), NEAR_BYTES * room](metric, documents, space, room, *out)
         else:
             far_lambdas[n_lists, threads_of(longest)](metric, documents, space, room, *out)
 
-    def _work(self, n_far: int, n_docs: int, n_lists: int, listed: bool) -> Space:
+    def _work_space(self, n_far: int, n_docs: int, n_lists: int, listed: bool) -> Space:
         scores, gains = self._space("listed", n_far if listed else 1, np.float64, np.float64)
         powers, *integers = self._space("far", n_far, np.float64, *[np.int32] * 5)
         n_sums = 1 if self._kind == NDCG else n_docs + n_lists
@@ -105,7 +105,7 @@ class Lambdas(ListGradients):
 
 
 class Residuals(ListGradients):
-    """Labels, given as gains, minus scores; or labels alone."""
+    """Labels minus scores, or labels alone; the labels are passed as gains."""
 
     def __init__(self, with_scores: bool, *given: Any) -> None:
         super().__init__(*given)
@@ -131,7 +131,7 @@ class CrossEntropy(ListGradients):
 
 
 class NoisyLambdas(ListGradients):
-    """YetiLoss; the shape is truncation, number of neighbors and number of permutations."""
+    """YetiLoss; `shape` is (truncation, number of neighbors, number of permutations)."""
 
     is_random = True
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve.cuda import dividing, extents, tree_start
+from ranksieve.cuda import dividing, fixed_point, tree_start
 from ranksieve.cuda.bins import GROUP
 from ranksieve.cuda.device import (
     THREADS,
@@ -45,15 +46,17 @@ from ranksieve.cuda.tree_tables import (
     Work,
 )
 
-RESIDENT = 3  # blocks of a multiprocessor that sum histograms at a time, by their shared memory
-PLANNERS = THREADS  # threads that plan a round
-FIRST_ROUNDS, ROUNDS = 8, 2  # launched for every tree, and then at a time
+RESIDENT = 3  # blocks that sum histograms on a multiprocessor at a time; shared memory has room for no more
+PLAN_THREADS = THREADS  # threads that plan a round
+FIRST_ROUNDS = 8  # rounds that are launched at the start of every tree
+ROUNDS = 2  # rounds that are launched at a time after those
 
 
 class TreeSpace:
-    """Memory for the rows of a tree: up to `room` of them, their gradients, and where their bins are.
+    """Memory for up to `room` rows of a tree: their bins and their gradients.
 
-    Where the rows are some of all, `numbers` are theirs in the training set; else they are 0, 1, …
+    If the tree is grown on some of the rows, `numbers` are their numbers in the training set. Otherwise these are 0,
+    1, …, and `numbers` is not used.
     """
 
     def __init__(self, room: int, words: Any, bins: Any, *, by_column: bool, numbered: bool = False) -> None:
@@ -73,7 +76,7 @@ class TreeSpace:
 
 
 class SearchedNodes(NamedTuple):
-    """The nodes of a tree as they come from the device, see `tree_tables.TreeNodes`."""
+    """The nodes of a tree, received from the device; see `tree_tables.TreeNodes`."""
 
     numbers: np.ndarray
     totals: np.ndarray
@@ -94,8 +97,8 @@ class Growth:
         self._max_leaves = max_leaves
         padded = np.ones(self._n_groups * GROUP, np.int64)
         padded[: len(n_bins)] = n_bins
-        self._allowed_here = np.zeros(len(n_bins), np.bool_)
-        self._allowed = upload(self._allowed_here)
+        self._allowed_on_host = np.zeros(len(n_bins), np.bool_)
+        self._allowed = upload(self._allowed_on_host)
         self._features = SplitColumns(
             upload(n_bins), self._allowed, upload(signs), upload(places),
             upload(padded.reshape(-1, GROUP).max(axis=1)),
@@ -106,14 +109,14 @@ class Growth:
         bits = numbers[N_SETTINGS:]
         self._settings = TreeSettings(numbers[:N_SETTINGS], bits.view(np.float64), bits)
         self._work = self._allocate()
-        self._lately = deque([FIRST_ROUNDS], maxlen=8)  # rounds of the last trees
+        self._recent_rounds = deque([FIRST_ROUNDS], maxlen=8)  # how many rounds the last trees took
         extent = empty(10, np.int64)
-        self._extent = extents.ExtentSums(
+        self._extent = fixed_point.ExtentSums(
             extent[:2].view(np.float64), extent[:2], extent[2:6], extent[6:].view(np.float64), extent[6:]
         )
 
     def _allocate(self) -> Work:
-        """The space of a tree; what the host reads is one array."""
+        """The space of a tree. What the host reads are views of one array."""
         most = 2 * (self._max_leaves + MOST_AHEAD) - 1
         shapes = SearchedNodes((N_NUMBERS,), *[(most,)] * 4, (most, 5), (most, 3), (most, 2))  # type: ignore
         self._result = PinnedArray(sum(map(math.prod, shapes)), np.int64)
@@ -137,20 +140,20 @@ class Growth:
         return Work(zeros((self._max_leaves + MOST_AHEAD) * self._n_groups * CELLS), zeros(1), plan, found, nodes)
 
     def run(
-        self, space: TreeSpace, allowed: np.ndarray, numbers: tuple[int, ...], floats: tuple[float, ...]
+        self, space: TreeSpace, allowed: np.ndarray, numbers: Mapping[int, int], floats: Mapping[int, float]
     ) -> SearchedNodes:
-        """Divide and search the nodes of a tree, whose settings are in the order of `tree_tables`.
+        """Divide and search the nodes of a tree; `numbers` and `floats` are by their places in `TreeSettings`.
 
-        There are two histograms where second derivatives have no bits in the packed sums, though splits depend on them.
+        There are two histograms if splits depend on second derivatives, and these have no bits in the packed sums.
 
-        The nodes are there until the next tree. How many rounds it takes is seen afterwards: as many are launched as
-        most trees took lately, and more if these were too few; rounds after the last one do nothing.
+        The result is valid until the next tree. How many rounds a tree takes is known only afterwards. As many are
+        launched as most of the last trees took, and more if these were too few; rounds after the last one do nothing.
         """
         sent = self._sent.open()
-        sent[: len(numbers)] = numbers
-        sent[N_SETTINGS : N_SETTINGS + len(floats)].view(np.float64)[:] = floats
-        if not np.array_equal(allowed, self._allowed_here):
-            self._allowed_here = allowed
+        sent[list(numbers)] = list(numbers.values())
+        sent[N_SETTINGS:].view(np.float64)[list(floats)] = list(floats.values())
+        if not np.array_equal(allowed, self._allowed_on_host):
+            self._allowed_on_host = allowed
             overwrite(self._allowed, allowed)
         separate_hess = bool(numbers[WITH_HESS] and not numbers[HESS_BITS])
         if separate_hess and len(self._work.hess_hist) == 1:
@@ -164,30 +167,30 @@ class Growth:
             space.graphs.run("end", lambda: self._launch_end(space))
             synchronize()
             times, more = more, 2 * more
-        self._lately.append(int(found[N_ROUNDS]))
+        self._recent_rounds.append(int(found[N_ROUNDS]))
         return SearchedNodes(found, *(part[: found[N_NODES]] for part in self._nodes[1:]))
 
     def _blocks(self, space: TreeSpace) -> int:
         return max(1, min(4 * n_multiprocessors(), -(-space.room // THREADS)))
 
     def _parts(self, space: TreeSpace) -> int:
-        """Parts of the rows that histograms are summed of at a time."""
+        """The number of parts of the rows; each is summed by one block for each group of columns."""
         most = min(RESIDENT * n_multiprocessors() // self._n_groups, -(-space.room // THREADS))
         return max(most, MOST_TASKS + 1)  # each task has a part
 
     def _times_to_launch(self) -> int:
-        """How often ROUNDS rounds follow those at the start: a third of the trees lately took more."""
-        usual = sorted(self._lately)[2 * len(self._lately) // 3]
+        """How often ROUNDS rounds are launched after the first ones: enough for two thirds of the last trees."""
+        usual = sorted(self._recent_rounds)[2 * len(self._recent_rounds) // 3]
         return max(0, -(-(usual - FIRST_ROUNDS) // ROUNDS))
 
     def _launch_start(self, space: TreeSpace, separate_hess: bool) -> None:
-        """The scales, the root, and the first rounds."""
+        """Launch what computes the scales and the root, and the first rounds."""
         work, settings, features, rows = self._work, self._settings, self._features, space.rows
         gradients, blocks = (space.grad, space.hess), self._blocks(space)
-        extents.clear[1, 32](self._extent)
-        extents.largest[blocks, THREADS](*gradients, space.device_n_rows, self._extent)
-        extents.set_factors[1, 32](self._extent)
-        extents.absolute_sums[blocks, THREADS](*gradients, space.device_n_rows, self._extent)
+        fixed_point.clear[1, 32](self._extent)
+        fixed_point.largest[blocks, THREADS](*gradients, space.device_n_rows, self._extent)
+        fixed_point.set_factors[1, 32](self._extent)
+        fixed_point.absolute_sums[blocks, THREADS](*gradients, space.device_n_rows, self._extent)
         self._sent.send()
         tree_start.reset[4 * n_multiprocessors(), THREADS](features, settings, work, rows.members, self._extent)
         tree_start.pack[blocks, THREADS](*gradients, space.numbers, space.numbered, settings, rows, work.nodes)
@@ -200,14 +203,14 @@ class Growth:
         self._launch_rounds(space, min(FIRST_ROUNDS, max(self._max_leaves - 1, 1)), separate_hess)
 
     def _histograms(self, rows: Rows, separate_hess: bool) -> list[tuple[Rows, Any]]:
-        """The integers of rows to sum, and the histograms that they are summed into."""
+        """The rows whose integers are summed, and the histogram for them; two pairs with `separate_hess`."""
         return [(rows, self._work.hist), (rows._replace(packed=rows.hess), self._work.hess_hist)][: 1 + separate_hess]
 
     def _launch_search(self, space: TreeSpace, n_tasks: int, separate_hess: bool) -> None:
-        """Search the sides of so many nodes at most, and plan the next round."""
+        """Launch the search of the sides of at most so many nodes, and the plan of the next round."""
         features, settings, work = self._features, self._settings, self._work
         (search_with_hess if separate_hess else search)[(self._searches, 2, n_tasks), THREADS](features, settings, work)
-        plan_round[1, PLANNERS](features, settings, work, self._max_leaves, self._parts(space))
+        plan_round[1, PLAN_THREADS](features, settings, work, self._max_leaves, self._parts(space))
 
     def _launch_rounds(self, space: TreeSpace, n_rounds: int, separate_hess: bool) -> None:
         work, features, rows = self._work, self._features, space.rows
@@ -219,7 +222,7 @@ class Growth:
             self._launch_search(space, n_tasks, separate_hess)
 
     def _launch_end(self, space: TreeSpace) -> None:
-        """The sums of the leaves, if the tree is complete; and what the host reads."""
+        """Launch the exact sums of the leaves, if the tree is complete, and send the result to the host."""
         n_nodes = 2 * (self._max_leaves + MOST_AHEAD) - 1
         per_node = max(1, min(8 * n_multiprocessors() // self._max_leaves, -(-space.room // THREADS)))
         dividing.sum_nodes[(n_nodes, per_node), THREADS](
@@ -229,7 +232,7 @@ class Growth:
 
 
 def _parts_of(flat: Any, shapes: SearchedNodes) -> SearchedNodes:
-    """The arrays, in one array of 64-bit numbers."""
+    """Views of one array of 64-bit numbers, with these shapes."""
     parts, start = [], 0
     for name, shape in zip(shapes._fields, shapes, strict=True):
         part = flat[start : start + math.prod(shape)]

@@ -1,7 +1,7 @@
-"""Histograms of a leaf's rows: `kernels.histograms` on a GPU.
+"""Histograms of a leaf's rows on a GPU, as in `kernels.histograms`.
 
-A block sums 32 columns, a group, in shared memory: `sums[bin, column]`, so that the 32 threads of a warp are in 32
-banks. A 64-bit sum is two 32-bit sums with a carry: GPUs have no 64-bit addition there that is not a loop.
+A block sums a group of 32 columns in shared memory, `sums[bin, column]`, so that the 32 threads of a warp use 32
+different banks. A 64-bit sum is two 32-bit sums with a carry: 64-bit additions in shared memory are loops on GPUs.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ from ranksieve.cuda.bins import GROUP, WORDS
 from ranksieve.dtypes import MISSING_BIN
 
 N_BINS = 256
-CELLS = N_BINS * GROUP  # of a group
-SHARED = 2 * 4 * CELLS  # bytes: the low halves of all sums, then the high halves
+CELLS = N_BINS * GROUP  # sums of a group: one for each bin and column
+SHARED = 2 * 4 * CELLS  # bytes of shared memory: the low halves of all sums, then the high halves
 LOW = 0xFFFFFFFF
 
 
 @cuda.jit(device=True)
 def with_carry(before, low, high):
-    """The high half of a summand, and 1 more where the sum of low halves passed 2^32."""
+    """The high half of a number that is added, plus 1 where adding its low half to `before` passed 2^32."""
     carry = uint32(1) if uint32((uint64(before) + uint64(low)) & uint64(LOW)) < low else uint32(0)
     return uint32((uint64(high) + uint64(carry)) & uint64(LOW))
 
 
 @cuda.jit(device=True)
 def add_word(sums, word, value, turn, place):
-    """Add a row's value to the cells of four columns; by their `turn`, 0 to 3, threads of a warp share no bank.
+    """Add a row's value to the sums of four columns, whose bins are the bytes of `word`.
 
-    The bytes of the word are turned so that they are read at constant places. The four low halves are added before the
-    first of the high ones, which wait for them. All numbers have 32 bits: indices of 64 bits cost more than the sums.
+    Threads begin with different columns, by their `turn` from 0 to 3, so that the threads of a warp use different
+    banks. The bytes of the word are rotated, so that each is read at a constant place. All low halves are added before
+    the first high half, which waits for the carry. All numbers have 32 bits: indices of 64 bits cost more than sums.
     """
     low, high = uint32(uint64(value) & uint64(LOW)), uint32((uint64(value) >> uint64(32)) & uint64(LOW))
     turn, first = uint32(turn), uint32(uint32(place) << uint32(2))
@@ -53,13 +54,13 @@ def add_word(sums, word, value, turn, place):
 
 @cuda.jit(device=True)
 def cell_of(i, n_bins):
-    """The i-th cell in use of a group with so many bins; those of the missing bin come last."""
+    """The i-th cell that is used in a group with so many bins; the cells of the missing bin come last."""
     return i if i < n_bins * GROUP else i + (MISSING_BIN - n_bins) * GROUP
 
 
 @cuda.jit(device=True)
 def clear_sums(sums, n_bins):
-    """Begin with sums of 0."""
+    """Set the sums to 0."""
     for i in range(cuda.threadIdx.x, (n_bins + 1) * GROUP, cuda.blockDim.x):
         cell = cell_of(i, n_bins)
         sums[cell], sums[cell + CELLS] = uint32(0), uint32(0)
@@ -68,7 +69,7 @@ def clear_sums(sums, n_bins):
 
 @cuda.jit(device=True)
 def flush_sums(sums, n_bins, hist, start):
-    """Add the block's sums to those in memory, from cell `start` on."""
+    """Add the block's sums to the histogram in global memory, from cell `start` on."""
     cuda.syncthreads()
     for i in range(cuda.threadIdx.x, (n_bins + 1) * GROUP, cuda.blockDim.x):
         cell = cell_of(i, n_bins)
@@ -79,7 +80,7 @@ def flush_sums(sums, n_bins, hist, start):
 
 @cuda.jit(device=True)
 def sum_rows(sums, words, packed, start, stop):
-    """Add the rows from start to stop; words are the group's. Eight threads have a row; four rows wait for memory."""
+    """Add the rows start:stop; `words` are the group's. Eight threads add a row; four rows are loaded at a time."""
     t, step = uint32(cuda.threadIdx.x), uint32(uint32(cuda.blockDim.x) // uint32(WORDS))
     turn, place = uint32(uint32(t // uint32(WORDS)) & uint32(3)), uint32(t & uint32(WORDS - 1))
     i, end = uint32(uint32(start) + uint32(t // uint32(WORDS))), uint32(stop)
@@ -102,7 +103,7 @@ def sum_rows(sums, words, packed, start, stop):
 
 @cuda.jit(device=True)
 def sum_listed(sums, rows, words, packed, n):
-    """Add the first n rows that are listed, like `sum_rows`."""
+    """Add the first n of `rows`, like `sum_rows`."""
     t, step = uint32(cuda.threadIdx.x), uint32(uint32(cuda.blockDim.x) // uint32(WORDS))
     turn, place = uint32(uint32(t // uint32(WORDS)) & uint32(3)), uint32(t & uint32(WORDS - 1))
     i, end = uint32(t // uint32(WORDS)), uint32(n)

@@ -1,6 +1,6 @@
-"""λ-gradients on a GPU: `kernels.lambdas`, where a block has one list; see `pairs`.
+"""λ-gradients on a GPU, those of `kernels.lambdas`. Each block computes one list; see `pairs`.
 
-Short lists, those of a selection, are in shared memory.
+Short lists, such as those of a selection, are in shared memory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numba import cuda, float64, int32
 
 from ranksieve.cuda.device import Kernel, shared
 from ranksieve.cuda.losses import document_at
-from ranksieve.cuda.pairs import TOTALS, List, PairScale, Swap, add_pairs
+from ranksieve.cuda.pairs import TOTALS, ListArrays, PairScale, SwapTerms, add_pairs
 from ranksieve.cuda.ranking import list_chosen, order_chosen, selection_space
 from ranksieve.cuda.thread_blocks import add_over_block, max_over_block, rank_flags
 from ranksieve.kernels import lambdas as cpu
@@ -20,30 +20,30 @@ from ranksieve.kernels.lambdas import FURTHEST, NDCG
 
 running_sums, first_positives = shared(cpu.running_sums), shared(cpu.first_positives)
 
-NEAR = 512  # documents of a list that is in shared memory
-NEAR_FLOATS = 5
-NEAR_BYTES = NEAR_FLOATS * (8 + 4)  # of a document
+NEAR = 512  # most documents of a list that is in shared memory
+NEAR_FLOATS = 5  # float64 numbers of a document there; it has as many int32 numbers
+NEAR_BYTES = NEAR_FLOATS * (8 + 4)  # bytes of a document there
 
 
 class Space(NamedTuple):
-    """Work space in global memory, a number for each place of the lists."""
+    """Work space in global memory, a number for each place of the lists; see `pairs.ListArrays`."""
 
-    scores: Any  # these and gains where documents are listed
+    scores: Any  # used only where documents are listed, as are gains
     gains: Any
     powers: Any
     places: Any
     order: Any
     ranks: Any
-    heads: Any
-    few: Any
+    unranked: Any
+    ranked: Any
     ranked_gains: Any
-    above: Any  # see `kernels.lambdas.running_sums`; one number more for each list
+    above: Any  # see `kernels.lambdas.running_sums`; a list has one number more than documents, here and in `sums`
     sums: Any
 
 
 @cuda.jit(device=True)
 def load_list(documents, docs, first, copied, maxima):
-    """Copy a list, and clear its gradients; returns the highest score, and minus the lowest."""
+    """Copy a list where `copied`, and clear its gradients; returns the highest score, and minus the lowest score."""
     highest, lowest = -math.inf, -math.inf
     for i in range(cuda.threadIdx.x, docs.n, cuda.blockDim.x):
         if copied:
@@ -57,10 +57,10 @@ def load_list(documents, docs, first, copied, maxima):
 
 
 @cuda.jit(device=True)
-def rank_list(docs, depth, highest, counts, work):
-    """Ranks up to `depth`; the powers of all scores."""
-    list_chosen(docs.scores, docs.n, depth, docs.places, 0, counts, work)
-    order_chosen(docs.scores, docs.places, depth, docs.order, work)
+def rank_list(docs, depth, highest, counts, scratch):
+    """Rank the documents up to `depth`, and compute the powers of all scores."""
+    list_chosen(docs.scores, docs.n, depth, docs.places, 0, counts, scratch)
+    order_chosen(docs.scores, docs.places, depth, docs.order, scratch)
     for rank in range(cuda.threadIdx.x, depth, cuda.blockDim.x):
         place = docs.order[rank]
         docs.ranks[place] = rank + 1
@@ -70,23 +70,23 @@ def rank_list(docs, depth, highest, counts, work):
 
 
 @cuda.jit(device=True)
-def find_heads(docs, counts):
-    """The places of documents that have a gain and are not ranked; returns how many."""
-    t, n_heads = cuda.threadIdx.x, int32(0)
+def find_unranked(docs, counts):
+    """List the documents that have a gain and are not ranked; returns how many."""
+    t, n_unranked = cuda.threadIdx.x, int32(0)
     for tile in range(0, docs.n, cuda.blockDim.x):
         i = min(tile + t, docs.n - 1)
         flag = tile + t < docs.n and docs.gains[i] > 0.0 and docs.ranks[i] == 0
         before, n_here = rank_flags(flag, counts)
         if flag:
-            docs.heads[n_heads + before] = tile + t
-        n_heads += n_here
+            docs.unranked[n_unranked + before] = tile + t
+        n_unranked += n_here
     cuda.syncthreads()
-    return n_heads
+    return n_unranked
 
 
 @cuda.jit(device=True)
 def sort_ranked(docs, depth, counts):
-    """Places of the ranked documents: first those with a gain, then the others; returns how many have one."""
+    """List the ranked documents, those with a gain first; returns how many have a gain."""
     t, n_with, n_without = cuda.threadIdx.x, int32(0), int32(0)
     for tile in range(0, depth, cuda.blockDim.x):
         inside = tile + t < depth
@@ -94,9 +94,9 @@ def sort_ranked(docs, depth, counts):
         has_gain = docs.gains[place] > 0.0
         before, n_here = rank_flags(inside and has_gain, counts)
         if inside and has_gain:
-            docs.few[n_with + before] = place
+            docs.ranked[n_with + before] = place
         elif inside:
-            docs.few[depth - 1 - (n_without + t - before)] = place
+            docs.ranked[depth - 1 - (n_without + t - before)] = place
         n_without += min(depth - tile, cuda.blockDim.x) - n_here
         n_with += n_here
     cuda.syncthreads()
@@ -104,15 +104,15 @@ def sort_ranked(docs, depth, counts):
 
 
 @cuda.jit(device=True)
-def normal_factor(pushed, totals):
+def normal_factor(lambda_sum, totals):
     """log2(1 + s) / s of the sum s of all |λ|."""
-    total = add_over_block(2.0 * pushed, totals)
+    total = add_over_block(2.0 * lambda_sum, totals)
     return math.log2(1.0 + total) / total if total > 0.0 else 1.0
 
 
 @cuda.jit(device=True)
-def swap_of(metric, docs, space, q, first, depth, box):
-    """What changes of MAP, MRR and ERR are read from."""
+def swap_terms_of(metric, docs, space, q, first, depth, positives):
+    """The terms of swaps for MAP, MRR and ERR; those of NDCG are not used."""
     above, sums = space.above[first + q : first + q + depth + 1], space.sums[first + q : first + q + depth + 1]
     if metric.kind != NDCG:
         ranked = space.ranked_gains[first : first + depth]
@@ -121,16 +121,16 @@ def swap_of(metric, docs, space, q, first, depth, box):
         cuda.syncthreads()
         if cuda.threadIdx.x == 0:
             running_sums(metric.kind, ranked, above, sums)
-            box[0], box[1] = first_positives(ranked)
+            positives[0], positives[1] = first_positives(ranked)
         cuda.syncthreads()
-    return Swap(depth, above, sums, box[0], box[1])
+    return SwapTerms(depth, above, sums, positives[0], positives[1])
 
 
 @cuda.jit(device=True)
 def near_list(n, room, floats, integers):
-    """A list in shared memory with room for `room` documents: five floats, then five integers of each."""
+    """A list in shared memory with room for `room` documents: five arrays of floats, then five of integers."""
     after = 2 * NEAR_FLOATS * room
-    return List(
+    return ListArrays(
         n, floats[:room], floats[room : 2 * room], floats[2 * room : 3 * room], floats[3 * room : 4 * room],
         floats[4 * room : 5 * room], integers[after : after + room], integers[after + room : after + 2 * room],
         integers[after + 2 * room : after + 3 * room], integers[after + 3 * room : after + 4 * room],
@@ -143,9 +143,9 @@ def far_list(documents, space, first, n, grad, hess):
     """A list in global memory."""
     scores = space.scores[first:] if documents.listed else documents.scores[first:]
     gains = space.gains[first:] if documents.listed else documents.gains[first:]
-    return List(
-        n, scores, gains, space.powers[first:], grad[first:], hess[first:], space.ranks[first:], space.heads[first:],
-        space.few[first:], space.places[first:], space.order[first:],
+    return ListArrays(
+        n, scores, gains, space.powers[first:], grad[first:], hess[first:], space.ranks[first:], space.unranked[first:],
+        space.ranked[first:], space.places[first:], space.order[first:],
     )  # fmt: skip
 
 
@@ -154,8 +154,8 @@ def _lambda_kernel(near: bool) -> Kernel:
 
     def lambdas(metric, documents, space, room, grad, hess):
         """λ and w of every list, at its places."""
-        box = cuda.shared.array(2, int32)
-        counts, work = selection_space()
+        positives = cuda.shared.array(2, int32)
+        counts, scratch = selection_space()
         totals = cuda.shared.array(TOTALS, float64)
         q = cuda.blockIdx.x
         first = documents.offsets[q]
@@ -168,15 +168,15 @@ def _lambda_kernel(near: bool) -> Kernel:
             docs = near_list(n, room, cuda.shared.array(0, float64), cuda.shared.array(0, int32))
         else:
             docs = far_list(documents, space, first, n, grad, hess)
-        highest, lowest = load_list(documents, docs, first, near or documents.listed, work[4])
+        highest, lowest = load_list(documents, docs, first, near or documents.listed, scratch[4])
         depth = min(len(metric.by_rank), n)
         scale = PairScale(1.0 / metric.ideals[q], highest != -lowest, highest + lowest < FURTHEST)
-        rank_list(docs, depth, highest, counts, work)
-        swap = swap_of(metric, docs, space, q, first, depth, box)
-        n_heads = find_heads(docs, counts)
+        rank_list(docs, depth, highest, counts, scratch)
+        swap = swap_terms_of(metric, docs, space, q, first, depth, positives)
+        n_unranked = find_unranked(docs, counts)
         n_with = sort_ranked(docs, depth, counts)
-        pushed = add_pairs(metric, swap, scale, docs, depth, n_with, n_heads, totals)
-        factor = normal_factor(pushed, totals) if metric.normalize else 1.0
+        lambda_sum = add_pairs(metric, swap, scale, docs, depth, n_with, n_unranked, totals)
+        factor = normal_factor(lambda_sum, totals) if metric.normalize else 1.0
         for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
             weight = factor
             if documents.weighted:

@@ -12,25 +12,32 @@ from ranksieve.cuda.ranking import BUCKETS, find_bucket
 from ranksieve.cuda.sorting import SORT_THREADS, start_parts
 from ranksieve.cuda.thread_blocks import MOST_WARPS, rank_flags, sum_over_block
 
-TOP, DRAWN, EQUAL = 1, 2, 4  # marks
+TOP, DRAWN, EQUAL = 1, 2, 4  # marks: among the largest, drawn at random, equal to the smallest of the largest
 CHOSEN = TOP | DRAWN
-PARTS = 4 if SIMULATED else 1024  # of all documents, that blocks count and list
-SIZE = (1 << 63) - 1  # the bits of a float without its sign: they are ordered as the sizes are
-DIGITS = ((52, 11), (41, 11), (30, 11), (19, 11), (8, 11), (0, 8))  # shift and width; the highest come first
+PARTS = 4 if SIMULATED else 1024  # parts of all documents; each is counted and listed by one block
+ABSOLUTE = (1 << 63) - 1  # mask of a float's bits without the sign: they are in the order of absolute values
+DIGITS = (
+    (52, 11),
+    (41, 11),
+    (30, 11),
+    (19, 11),
+    (8, 11),
+    (0, 8),
+)  # (shift, width) of each digit, the highest first
 
 
 @kernel
 def count_digits(bits, shift, width, state, counts):
-    """How many values have each digit, of those that have the digits before it."""
+    """How many values have each digit, among those whose higher digits are the ones found so far."""
     here = cuda.shared.array(BUCKETS, int32)
     for k in range(cuda.threadIdx.x, BUCKETS, cuda.blockDim.x):
         here[k] = 0
     cuda.syncthreads()
     above = shift + width
     for i in range(cuda.grid(1), len(bits), cuda.gridsize(1)):
-        size = bits[i] & SIZE
-        if above == 63 or size >> above == state[0] >> above:
-            cuda.atomic.add(here, (size >> shift) & (BUCKETS - 1) if width == 11 else size & 255, 1)
+        absolute = bits[i] & ABSOLUTE
+        if above == 63 or absolute >> above == state[0] >> above:
+            cuda.atomic.add(here, (absolute >> shift) & (BUCKETS - 1) if width == 11 else absolute & 255, 1)
     cuda.syncthreads()
     for k in range(cuda.threadIdx.x, BUCKETS, cuda.blockDim.x):
         if here[k] > 0:
@@ -39,7 +46,7 @@ def count_digits(bits, shift, width, state, counts):
 
 @kernel
 def find_digit(shift, counts, state):
-    """The next digit of the value that is as large as all but `state[1]` of the rest: to `state[0]`; one block."""
+    """Add the next digit of the `state[1]`-th largest value to `state[0]`; one block."""
     warps = cuda.shared.array(MOST_WARPS, int32)
     buckets = cuda.shared.array(BUCKETS, int32)
     found = cuda.shared.array(3, int32)
@@ -54,36 +61,36 @@ def find_digit(shift, counts, state):
 
 @kernel
 def mark_largest(bits, state, flags):
-    """Mark values that are larger than the one found, and those that are equal."""
+    """Mark values that are larger than the one found, and those that are equal to it."""
     for i in range(cuda.grid(1), len(bits), cuda.gridsize(1)):
-        size = bits[i] & SIZE
-        flags[i] = TOP if size > state[0] else EQUAL if size == state[0] else 0
+        absolute = bits[i] & ABSOLUTE
+        flags[i] = TOP if absolute > state[0] else EQUAL if absolute == state[0] else 0
 
 
 @kernel
 def take_first(listed, state, flags):
-    """Of equal values, the first ones are among the largest."""
+    """Mark the first of the equal values as being among the largest."""
     for i in range(cuda.grid(1), state[1], cuda.gridsize(1)):
         flags[listed[i]] = TOP
 
 
 @kernel
 def mark_drawn(others, places, flags):
-    """Mark the documents at random places."""
+    """Mark the documents at random places of `others`."""
     for i in range(cuda.grid(1), len(places), cuda.gridsize(1)):
         flags[others[places[i]]] = DRAWN
 
 
 @kernel
 def weigh(rows, n_rows, flags, weight, out):
-    """The weights of rows: those that were drawn stand for others too."""
+    """The weights of rows: `weight` for those that were drawn, as they stand for others, too, and 1 for the largest."""
     for i in range(cuda.grid(1), n_rows, cuda.gridsize(1)):
         out[i] = weight if flags[rows[i]] == DRAWN else 1.0
 
 
 @kernel
 def count_parts(flags, marks, wanted, starts):
-    """How many documents of each part have one of some marks, or have none."""
+    """How many documents of each part have one of `marks`; without `wanted`, how many have none of them."""
     part = (len(flags) + PARTS - 1) // PARTS
     first, total = cuda.blockIdx.x * part, int64(0)
     for i in range(first + cuda.threadIdx.x, min(first + part, len(flags)), cuda.blockDim.x):
@@ -95,7 +102,7 @@ def count_parts(flags, marks, wanted, starts):
 
 @kernel
 def list_parts(flags, marks, wanted, starts, out):
-    """The numbers of documents as in `count_parts`, ascending."""
+    """List the documents that `count_parts` counts, ascending."""
     counts = cuda.shared.array(MOST_WARPS, int32)
     part, t = (len(flags) + PARTS - 1) // PARTS, cuda.threadIdx.x
     first, place = cuda.blockIdx.x * part, starts[cuda.blockIdx.x]
@@ -130,13 +137,13 @@ class Largest:
         take_first[self._blocks, THREADS](self._listed, state, self._flags)
 
     def draw(self, places: np.ndarray) -> None:
-        """Mark those at some places of a list of all that are not marked."""
+        """Mark the documents at some places of the list of those that are not marked."""
         if len(places):
             self._list(CHOSEN, False, self._listed)
             mark_drawn[self._blocks, THREADS](self._listed, upload(places.astype(np.int32)), self._flags)
 
     def weigh(self, rows: Any, n_rows: int, weight: float, out: Any) -> None:
-        """The weights of chosen documents: those that were drawn have this one, the others 1."""
+        """Write the weights of chosen documents: `weight` for those that were drawn, 1 for the others."""
         weigh[self._blocks, THREADS](rows, n_rows, self._flags, weight, out)
 
     def _list(self, marks: int, wanted: bool, out: Any) -> None:

@@ -1,6 +1,6 @@
-"""Gradients of squared error, XE-NDCG and YetiLoss on a GPU; see `boosting.objectives`. A block has one list.
+"""Gradients of squared error, XE-NDCG and YetiLoss on a GPU; see `boosting.objectives`.
 
-Each sum of floats has one owner and one order, so a run repeats bit for bit.
+Each block computes one list. Each sum of floats is added by one thread in one order, so a run repeats bit for bit.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from ranksieve.kernels.lambdas import FURTHEST
 
 step_key, uniform = shared(counter_random.step_key), shared(counter_random.uniform)
 
-SMALLEST = 1e-15  # of a denominator, as in `objectives.xendcg`
+SMALLEST = 1e-15  # smallest denominator, as in `kernels.xendcg`
 
 
 class Documents(NamedTuple):
-    """The lists, and all documents' scores."""
+    """The scores of all documents, and the lists that gradients are computed for."""
 
     scores: Any
-    gains: Any  # per document; labels, where these are what is fitted
+    gains: Any  # per document; labels for squared error
     weights: Any  # per document
-    weighted: bool
-    rows: Any  # documents of the lists
-    listed: bool  # or these are all documents
-    offsets: Any
+    weighted: bool  # whether gradients are multiplied by the weights
+    rows: Any  # the documents of the lists
+    listed: bool  # whether `rows` are used; otherwise the lists have all documents
+    offsets: Any  # where each list begins, and the end
 
 
 @cuda.jit(device=True)
@@ -41,7 +41,7 @@ def document_at(documents, place):
 
 @kernel
 def residuals(documents, with_scores, grad, hess):
-    """Labels minus scores, or labels alone, where the first tree fits these."""
+    """Labels minus scores; without `with_scores`, labels alone."""
     for i in range(cuda.grid(1), documents.offsets[len(documents.offsets) - 1], cuda.gridsize(1)):
         row = document_at(documents, i)
         weight = documents.weights[row] if documents.weighted else 1.0
@@ -51,7 +51,7 @@ def residuals(documents, with_scores, grad, hess):
 
 @kernel
 def cross_entropies(documents, key, terms, grad, hess):
-    """Gradients of XE-NDCG; `terms` is work space, and `hess` holds the chances of documents at first."""
+    """Gradients of XE-NDCG; `terms` is work space. `hess` first holds powers of scores, and then chances."""
     maxima = cuda.shared.array(MAXIMA, float64)
     sums = cuda.shared.array(MOST_WARPS, float64)
     first, stop = documents.offsets[cuda.blockIdx.x], documents.offsets[cuda.blockIdx.x + 1]
@@ -66,7 +66,7 @@ def cross_entropies(documents, key, terms, grad, hess):
         power += hess[i]
         total += terms[i]
     power, total = add_over_block(power, sums), max(add_over_block(total, sums), SMALLEST)
-    last = 0.0  # the sum of the terms before, each over 1 - chance
+    last = 0.0  # the sum of term / (1 - chance) of the order before
     for order in range(3):
         weighted = 0.0
         for i in range(start, stop, step):
@@ -84,22 +84,22 @@ def cross_entropies(documents, key, terms, grad, hess):
 
 
 class NoisyPairs(NamedTuple):
-    """What YetiLoss pairs."""
+    """What `noisy_lambdas` reads and writes besides the documents."""
 
     depth: int
     neighbors: int
     permutations: int
     ideals: Any  # per list
-    noisy: Any  # work space: scores with noise, and places of the best of these, ascending and best first
-    places: Any
-    order: Any
+    noisy: Any  # work space: scores with noise
+    places: Any  # work space: places of the best of these, ascending
+    order: Any  # work space: the same places, best first
 
 
 @cuda.jit(device=True)
 def add_neighbors(documents, pairs, first, n_best, rank, scale, grad, hess):
-    """Add the pairs of the document at a rank to its gradient."""
+    """Add the pairs of the document at a rank to the gradient of this document."""
     here = first + pairs.order[first + rank]
-    row, push, bend = document_at(documents, here), 0.0, 0.0
+    row, lambda_sum, hess_sum = document_at(documents, here), 0.0, 0.0
     for other in range(max(rank - pairs.neighbors, 0), min(rank + pairs.neighbors + 1, n_best)):
         row_of_other = document_at(documents, first + pairs.order[first + other])
         gain = documents.gains[row] - documents.gains[row_of_other]
@@ -109,16 +109,16 @@ def add_neighbors(documents, pairs, first, n_best, rank, scale, grad, hess):
             distance = sign * (documents.scores[row] - documents.scores[row_of_other])
             chance = 1.0 / (1.0 + math.exp(min(distance, FURTHEST)))
             weight = abs(gain) * discount * scale
-            push += sign * weight * chance
-            bend += weight * chance * (1.0 - chance)
-    grad[here] += push
-    hess[here] += bend
+            lambda_sum += sign * weight * chance
+            hess_sum += weight * chance * (1.0 - chance)
+    grad[here] += lambda_sum
+    hess[here] += hess_sum
 
 
 @kernel
 def noisy_lambdas(documents, pairs, key, grad, hess):
-    """Gradients of YetiLoss; a thread has a rank of a noisy order, and with it one document."""
-    counts, work = selection_space()
+    """Gradients of YetiLoss. A thread adds the pairs of one rank of a noisy order, and so of one document."""
+    counts, scratch = selection_space()
     q, t = cuda.blockIdx.x, cuda.threadIdx.x
     first = documents.offsets[q]
     n = documents.offsets[q + 1] - first
@@ -135,8 +135,8 @@ def noisy_lambdas(documents, pairs, key, grad, hess):
             u = uniform(own, row)
             noisy[i] = documents.scores[row] - math.log((1.0 - u) / u)
         cuda.syncthreads()
-        list_chosen(noisy, n, n_best, places, 0, counts, work)
-        order_chosen(noisy, places, n_best, pairs.order[first:], work)
+        list_chosen(noisy, n, n_best, places, 0, counts, scratch)
+        order_chosen(noisy, places, n_best, pairs.order[first:], scratch)
         for rank in range(t, n_best, cuda.blockDim.x):
             add_neighbors(documents, pairs, first, n_best, rank, scale, grad, hess)
         cuda.syncthreads()

@@ -1,4 +1,4 @@
-"""Selections on a GPU: documents are marked, and then the marked ones of each list are listed. A block has one list."""
+"""Selections on a GPU: documents are marked, and then the marked ones are listed. Each block works on one list."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ranksieve.kernels.counter_random import GOLDEN
 
 mixed = shared(counter_random.mixed)
 
-HIGHEST, LOWEST, LARGEST = 0, 1, 2  # which values are best: as they are, negated, or absolute
-DRAWERS = 32 if SIMULATED else 128  # threads of a block that draws
+HIGHEST, LOWEST, LARGEST = 0, 1, 2  # the best values are the highest, the lowest, or the largest absolute ones
+DRAW_THREADS = 32 if SIMULATED else 128  # threads of a block of `draw_rows`
 
 
 @kernel
 def restart(positive, n_positive, flags):
-    """Mark the positives alone, of the first `n_positive` documents."""
+    """Remove all marks, and mark the positives among the first `n_positive` documents."""
     for i in range(cuda.grid(1), len(flags), cuda.gridsize(1)):
         flags[i] = 1 if i < n_positive and positive[i] else 0
 
 
 @cuda.jit(device=True)
-def mark_list(values, n, k, flags, counts, work):
+def mark_list(values, n, k, flags, counts, scratch):
     """Mark the documents of a list with infinite values and the k best of the others."""
-    cut, last = cut_list(values, n, k, counts, work)
+    cut, last = cut_list(values, n, k, counts, scratch)
     for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
         if values[i] > cut or (values[i] == cut and i <= last):
             flags[i] = 1
@@ -36,8 +36,8 @@ def mark_list(values, n, k, flags, counts, work):
 
 @kernel(shared=8 * ROOM)
 def mark_best(values, kind, positive, offsets, n_best, space, flags):
-    """Mark the `n_best[q]` negatives of each list with the best values, equal ones by place; and all positives."""
-    counts, work = selection_space()
+    """Mark all positives, and the `n_best[q]` negatives of each list with the best values, equal ones by place."""
+    counts, scratch = selection_space()
     near = cuda.shared.array(0, float64)
     q = cuda.blockIdx.x
     first = offsets[q]
@@ -52,20 +52,20 @@ def mark_best(values, kind, positive, offsets, n_best, space, flags):
             space[first + i] = value
     cuda.syncthreads()
     if n <= ROOM:
-        mark_list(near, n, n_best[q], flags[first:], counts, work)
+        mark_list(near, n, n_best[q], flags[first:], counts, scratch)
     else:
-        mark_list(space[first:], n, n_best[q], flags[first:], counts, work)
+        mark_list(space[first:], n, n_best[q], flags[first:], counts, scratch)
 
 
 @kernel
 def draw_rows(key, offsets, sizes, n_drawn, flags):
-    """Mark `n_drawn[q]` random ones of the `sizes[q]` documents of each list that are not marked: `draw_per_query`.
+    """Mark `n_drawn[q]` random documents of the `sizes[q]` of each list that are not marked, as `draw_per_query` does.
 
-    The random numbers of a tile are computed side by side; one thread then decides in their order.
+    The threads compute the random numbers of a tile together; then one thread decides, in the order of the documents.
     """
     counts = cuda.shared.array(MOST_WARPS, int32)
-    chances = cuda.shared.array(DRAWERS, float64)
-    taken = cuda.shared.array(DRAWERS, boolean)
+    chances = cuda.shared.array(DRAW_THREADS, float64)
+    taken = cuda.shared.array(DRAW_THREADS, boolean)
     left = cuda.shared.array(1, int64)
     q, t = cuda.blockIdx.x, cuda.threadIdx.x
     first = offsets[q]
@@ -98,7 +98,7 @@ def draw_rows(key, offsets, sizes, n_drawn, flags):
 
 @cuda.jit(device=True)
 def threshold_of(scores, positive, first, stop, margin, maxima):
-    """The score of a list's lowest positive minus the margin; infinite where it has none."""
+    """The lowest score of a list's positives, minus the margin; infinite where there is no positive."""
     lowest = -math.inf
     for i in range(first + cuda.threadIdx.x, stop, cuda.blockDim.x):
         if positive[i]:
@@ -122,7 +122,7 @@ def count_near(scores, positive, offsets, margin, lows, highs, n_best):
 
 @kernel
 def count_learned(scores, positive, offsets, rows, starts, margin, learned, selected):
-    """How many negatives of each list's last rows score below the threshold, and how many there are."""
+    """How many negatives of each list were selected last, and how many of them score below the threshold."""
     maxima = cuda.shared.array(MAXIMA, float64)
     q, both = cuda.blockIdx.x, int64(0)
     threshold = threshold_of(scores, positive, offsets[q], offsets[q + 1], margin, maxima)
@@ -136,7 +136,7 @@ def count_learned(scores, positive, offsets, rows, starts, margin, learned, sele
 
 @kernel
 def count_marked(flags, marks, offsets, n_marked):
-    """How many documents of each list have one of some marks."""
+    """How many documents of each list have one of `marks`."""
     q, total = cuda.blockIdx.x, int64(0)
     for i in range(offsets[q] + cuda.threadIdx.x, offsets[q + 1], cuda.blockDim.x):
         total += int64(flags[i] & marks != 0)
@@ -147,7 +147,7 @@ def count_marked(flags, marks, offsets, n_marked):
 
 @kernel
 def list_marked(flags, marks, offsets, starts, rows):
-    """The documents of each list that have one of some marks, ascending, to `rows[starts[q]:]`."""
+    """Write the documents of each list that have one of `marks`, ascending, to `rows[starts[q]:]`."""
     counts = cuda.shared.array(MOST_WARPS, int32)
     q, t = cuda.blockIdx.x, cuda.threadIdx.x
     first, place = offsets[q], starts[q]

@@ -1,10 +1,11 @@
-"""What a round of growing does: several nodes are divided at once.
+"""The plan of a round of growing a tree; a round divides several nodes.
 
 Best-first growth splits one leaf after another. A round divides the leaf that is split next, and also nodes that are
-likely to be split soon: their sides are divided, summed and searched. `choose_nodes` goes through the splits in the
-order of `next_split` as far as nodes are divided, and then on, as if nodes that are not had no splits below them. When
-all nodes that the tree splits are divided, the CPU's `next_split` makes the tree of them, see `kernels.searched_tree`.
-So the tree is the same, in fewer rounds.
+likely to be split soon: their rows are divided, and the histograms of their sides are summed and searched.
+
+`choose_nodes` goes through the splits in the order of `next_split`. It goes on after a node that is not divided yet, as
+if nothing below that node were split. When all nodes that the tree splits are divided, `next_split` on the CPU builds
+the tree from them, see `kernels.searched_tree`. So the tree is the same as on the CPU, and takes fewer rounds.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from numba import cuda, float64, int32, int64
 
 from ranksieve.cuda.device import THREADS, kernel, shared
 from ranksieve.cuda.dividing import TILE_ROWS
-from ranksieve.cuda.splitting import LAST, NO_SPLIT, count_of, is_better
+from ranksieve.cuda.splitting import NO_CUT, NO_SPLIT, count_of, is_better
 from ranksieve.cuda.thread_blocks import WARP, exchange, place_of_largest, synchronize_warp
 from ranksieve.cuda.tree_tables import (
     BUFFER,
@@ -47,19 +48,19 @@ from ranksieve.kernels import growing
 
 leaf_node, net_gain, set_bounds = shared(growing.leaf_node), shared(growing.net_gain), shared(growing.set_bounds)
 
-LEAST_ROWS = THREADS  # that a block sums
+LEAST_ROWS = THREADS  # fewest rows that a block sums, except in the last part of a node
 MOST_NODES = 2 * (MOST_LEAVES + MOST_AHEAD)
 
 
 @cuda.jit(device=True)
 def join_columns(settings, work):
-    """The best cut of each side over all columns, and what it gains; a warp has a side."""
+    """Find the best cut of each side over all columns, and what it gains; a warp takes one side at a time."""
     found, nodes, tasks = work.found, work.nodes, work.plan.tasks
     t, n_parts = cuda.threadIdx.x, found.gains.shape[2]
     lane, n_warps = t % WARP, cuda.blockDim.x // WARP
     for number in range(t // WARP, 2 * work.plan.numbers[N_TASKS], n_warps):
         task, side = number // 2, number % 2
-        gain, key, place = float64(0.0), int64(LAST), int32(0)
+        gain, key, place = float64(0.0), int64(NO_CUT), int32(0)
         for part in range(lane, n_parts if tasks[task, IS_SEARCHED + side] else 0, WARP):
             cut = found.cuts[task, side, part]
             if cut[0] != NO_SPLIT and is_better(found.gains[task, side, part], cut[5], gain, key):
@@ -69,7 +70,7 @@ def join_columns(settings, work):
             other_place = exchange(place, distance)
             if is_better(other_gain, other_key, gain, key):
                 gain, key, place = other_gain, other_key, other_place
-        if lane == 0 and key != LAST:
+        if lane == 0 and key != NO_CUT:
             node, cut = tasks[task, SIDE + side], found.cuts[task, side, place]
             nodes.found[node] = gain
             nodes.gains[node] = net_gain(
@@ -81,7 +82,7 @@ def join_columns(settings, work):
 
 @cuda.jit(device=True)
 def load_nodes(work, gains, children, leaf_gains, leaves):
-    """The gains and children of all nodes, and of leaves the gains and nodes, to shared memory."""
+    """Copy the gains and children of all nodes, and the nodes of leaves with their gains, to shared memory."""
     nodes, plan, t = work.nodes, work.plan, cuda.threadIdx.x
     for node in range(t, plan.numbers[N_NODES], cuda.blockDim.x):
         gains[node], children[node] = nodes.gains[node], nodes.children[node]
@@ -94,10 +95,10 @@ def load_nodes(work, gains, children, leaf_gains, leaves):
 
 @cuda.jit(device=True)
 def choose_nodes(work, max_leaves, gains, children, leaf_gains, leaves, chosen):
-    """The nodes to divide next, to `chosen`, and their number, to its last place; called by one warp.
+    """Write the nodes to divide next to `chosen`, and their number to its place MOST_TASKS; called by one warp.
 
-    A node that is not divided is chosen if it would be split even if each one chosen before it had one more split
-    below it. All arrays are in shared memory.
+    A node that is not divided is chosen if the tree would split it even with one more split below each node chosen
+    before it. All arrays are in shared memory.
     """
     plan, lane = work.plan, cuda.threadIdx.x
     n_leaves, n_chosen, most = int32(plan.numbers[N_LEAVES]), int32(0), int32(MOST_TASKS)
@@ -115,7 +116,7 @@ def choose_nodes(work, max_leaves, gains, children, leaf_gains, leaves, chosen):
                 leaf_gains[leaf], leaf_gains[n_leaves] = gains[child], gains[child + 1]
             n_leaves += int32(1)
         else:
-            if n_chosen == 0:  # the splits before it are certain
+            if n_chosen == 0:  # the tree has all splits before this one
                 for k in range(lane, n_leaves, WARP):
                     plan.leaves[k] = leaves[k]
                 most = min(most, int32(MOST_AHEAD) + n_leaves - n_divided)
@@ -132,7 +133,7 @@ def choose_nodes(work, max_leaves, gains, children, leaf_gains, leaves, chosen):
 
 @cuda.jit(device=True)
 def plan_task(features, settings, work, number, node, sizes):
-    """Divide a node: its two sides are new nodes. Called by one thread; `sizes` are the rows, and those to sum."""
+    """Plan to divide a node into two new ones; called by one thread. Writes to `sizes` its rows, and those to sum."""
     nodes, task, cursors, rules = work.nodes, work.plan.tasks[number], work.plan.cursors[number], rules_of(settings)
     column, split_bin, missing_left, total_left = (
         nodes.cuts[node, 0], nodes.cuts[node, 1], nodes.cuts[node, 2], nodes.cuts[node, 3],
@@ -172,11 +173,11 @@ def plan_task(features, settings, work, number, node, sizes):
 
 @cuda.jit(device=True)
 def share_out(plan, number, n_tasks, most_parts, sizes):
-    """Share the tiles and the parts of rows of all tasks out to blocks; a thread has a task."""
+    """Number the tiles and parts of rows of all tasks, so that blocks can share them; each thread has a task."""
     n_summed = int32(0)
     for k in range(n_tasks):
         n_summed += sizes[2 * k + 1]
-    most_parts = max(int32(most_parts) - n_tasks, int32(1))  # the last part of each task may be a small one
+    most_parts = max(int32(most_parts) - n_tasks, int32(1))  # the last part of each task may have fewer rows
     part_rows = max((n_summed + most_parts - int32(1)) // most_parts, int32(LEAST_ROWS))
     n_tiles, n_parts = int32(0), int32(0)
     for k in range(n_tasks):
@@ -190,7 +191,7 @@ def share_out(plan, number, n_tasks, most_parts, sizes):
 
 @kernel
 def plan_round(features, settings, work, max_leaves, most_parts):
-    """Plan the next round by what the last one found; one block."""
+    """Plan the next round from what the last one found; one block."""
     gains = cuda.shared.array(MOST_NODES, float64)
     leaf_gains = cuda.shared.array(MOST_LEAVES, float64)
     children = cuda.shared.array(MOST_NODES, int32)

@@ -1,10 +1,10 @@
-"""Scoring with a forest on a GPU, by ranks: the leaves, and the sums in the order of the trees, are the CPU's.
+"""Scoring with a forest on a GPU, by ranks. Scores are those of the CPU, bit for bit.
 
-Feature values become bytes, how many of a column's thresholds are below them, as in `kernels.quantize`. A block holds
-the bytes of its documents in shared memory, a document in a bank of its own, and as many trees at a time as there is
-room for. A document goes from a leaf straight on to the next tree: threads of a warp do not wait for the deepest leaf.
-They do wait for each other at the end of a batch of trees, so after the first one documents are sorted by how many
-steps they took: those whose leaves are deep in one tree tend to have deep leaves in others.
+Feature values become bytes: the rank of a value is how many of a column's thresholds are below it, as in
+`kernels.quantize`. A block holds the ranks of its documents in shared memory, each document in a bank of its own, and a
+batch of trees, as many as there is room for. From a leaf, a document goes on to the next tree at once: threads of a
+warp do not wait for the deepest leaf. They wait for each other at the end of a batch. So after the first batch,
+documents are sorted by how many steps they took: documents with deep leaves in one tree tend to have them in others.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from ranksieve.cuda.thread_blocks import WARP, ballot
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.quantize import ZERO_THRESHOLD
 
-EDGES = 256
-NODES = 4096  # of the trees that are in shared memory at a time
+EDGES = 256  # thresholds of a column, filled up with infinity
+NODES = 4096  # nodes of a batch of trees
 VALUES_BYTES, TESTS_BYTES = 8 * NODES, 4 * NODES
 MOST_COLUMNS = 2048
-MOST_DOCS = WARP if SIMULATED else 896  # of a block
-LEAST_DOCS = WARP if SIMULATED else 128
-STEPS = 1 if SIMULATED else 8  # between two looks whether a warp is done
-LEAF = 0xFF000000
-AT_A_TIME = 1 << 20  # documents
+MOST_DOCS = WARP if SIMULATED else 896  # documents of a block
+LEAST_DOCS = WARP if SIMULATED else 128  # so many of a block, or a multiple
+STEPS = 1 if SIMULATED else 8  # steps between two checks whether a warp has reached the end of a batch
+LEAF = 0xFF000000  # the cut of a leaf in its test: no rank is larger
+AT_A_TIME = 1 << 20  # documents that are scored at a time
 RANK_THREADS = WARP if SIMULATED else 256
 
 
 def _rank_kernel(real: Any) -> Kernel:
-    """The kernel that ranks documents of a type."""
+    """The kernel that ranks documents of type `real`."""
 
     def rank_documents(rows, n_docs, edges, features, zero_missing, ranks):
-        """Ranks of documents, to `ranks[group, document, column]`. Blocks are some documents, and 32 columns."""
+        """Write ranks to `ranks[group, document, column]`; each block ranks some documents in 32 columns."""
         shared = cuda.shared.array(0, real)
         t, group = cuda.threadIdx.x, cuda.blockIdx.y
         lane, n_warps = t % WARP, cuda.blockDim.x // WARP
@@ -66,7 +66,7 @@ RANK_KERNELS = {np.dtype(np.float32): _rank_kernel(float32), np.dtype(np.float64
 
 @cuda.jit(device=True)
 def next_node(test, word):
-    """Where a document goes from a node, given the word with its rank in the node's column, see `pack_tests`."""
+    """The node that a document goes to; `word` has its rank in the column of the test, see `pack_tests`."""
     shift = uint32(uint32(uint32(test >> uint32(13)) & uint32(3)) << uint32(3))
     rank = uint32(uint32(word << shift) & uint32(LEAF))
     rank = uint32(rank + uint32(uint32(test & uint32(1)) << uint32(24)))  # 255 + 1 is 0: missing goes left
@@ -75,20 +75,20 @@ def next_node(test, word):
 
 
 class Batches(NamedTuple):
-    """Batches of trees, and the documents that go through them."""
+    """Batches of trees, see `RankedTrees`, and the documents that are scored with batches first:last."""
 
     tests: Any
     values: Any
     starts: Any
-    first: int  # batch
+    first: int
     last: int
-    order: Any  # of the documents
-    is_sorted: bool  # or the order is 0, 1, …
+    order: Any  # the numbers of the documents in the order of their threads
+    is_sorted: bool  # whether `order` is used; otherwise the order is 0, 1, …
 
 
 @kernel(registers=40)
 def add_trees(words, n_docs, n_words, batches, scores, steps):
-    """Add trees, batch by batch, to the scores of documents; a thread has a document. Counts the steps of the last."""
+    """Add trees, batch by batch, to the scores of documents; a thread has one. `steps` are those of the last batch."""
     near_values = cuda.shared.array(NODES, float64)
     near_tests = cuda.shared.array(NODES, uint32)
     ranks = cuda.shared.array(0, uint32)
@@ -122,17 +122,17 @@ def add_trees(words, n_docs, n_words, batches, scores, steps):
 
 
 class RankedTrees(NamedTuple):
-    """The nodes of trees in batches; the children of a node are next to each other."""
+    """The nodes of trees, in batches of trees; the children of a node are next to each other."""
 
     tests: np.ndarray
     values: np.ndarray
-    batches: np.ndarray  # where each begins, and the end
+    batches: np.ndarray  # where the nodes of each batch begin, and the end
 
 
 def pack_tests(column: np.ndarray, cut: np.ndarray, child: np.ndarray, missing_left: np.ndarray) -> np.ndarray:
     """Splits in 32 bits: cut + missing left (8), word of the column (9), 3 - its byte (2), child (12), missing left.
 
-    A rank r goes right of a cut c if r > c; where missing values go left, if (r + 1) % 256 > c + 1.
+    A document of rank r goes right of a cut c if r > c. Where missing values go left, it does if (r + 1) % 256 > c + 1.
     """
     missing, column = missing_left.astype(np.int64), column.astype(np.int64)
     where = (column >> 2 << 2) | (3 - (column & 3))
@@ -146,7 +146,7 @@ def pack_trees(
     leaf_offsets: np.ndarray,
     most_nodes: int = NODES,
 ) -> RankedTrees:
-    """Trees of up to 2,047 leaves; splits are column, cut, left, right and missing left.
+    """Pack trees of up to 2,047 leaves; `splits` are (column, cut, left, right, missing left).
 
     The root of a tree is its first node, and the k-th split has the children 1 + 2 k and 2 + 2 k. A leaf leads to the
     first node of the next tree of its batch, or to the end.
@@ -161,7 +161,7 @@ def pack_trees(
             batches.append(start)
     batches.append(n_nodes)
     batch_of = np.searchsorted(batches[1:-1], first, side="right") if len(batches) > 2 else np.zeros(len(first), int)
-    origin = np.array(batches)[batch_of]  # of each tree's batch
+    origin = np.array(batches)[batch_of]  # the first node of each tree's batch
     tree = np.repeat(np.arange(len(sizes)), n_splits)
     number = np.arange(len(column)) - split_offsets[tree]
     node_of_split, node_of_leaf = first[tree].copy(), np.repeat(first, n_leaves)
@@ -178,13 +178,13 @@ def pack_trees(
 
 
 class RankedForest:
-    """A forest on the GPU, whose splits are cuts of columns of ranks."""
+    """A forest on the GPU whose splits are cuts of ranks."""
 
     def __init__(
         self, features: np.ndarray, zero_missing: np.ndarray, edges: dict[Any, np.ndarray], starts: np.ndarray,
         trees: RankedTrees,
     ) -> None:  # fmt: skip
-        """`edges` are thresholds for each type of documents, a column's from `starts` on."""
+        """`edges` has the thresholds for each type of documents; those of column c are `starts[c]:starts[c + 1]`."""
         self._n_words, self._n_groups = -(-len(features) // 4), max(1, -(-len(features) // GROUP))
         padded = np.full(self._n_groups * GROUP, -1, np.int32)
         padded[: len(features)] = features
@@ -198,7 +198,7 @@ class RankedForest:
 
     @staticmethod
     def fits(n_columns: int, most_leaves: int) -> bool:
-        """Whether a forest is not too large for this."""
+        """Whether a forest of this size can be scored here."""
         needed = VALUES_BYTES + TESTS_BYTES + 4 * -(-n_columns // 4) * LEAST_DOCS
         return n_columns <= MOST_COLUMNS and 2 * most_leaves <= NODES and needed <= most_shared()
 
@@ -213,7 +213,7 @@ class RankedForest:
             shared = max(4 * self._n_words * threads, 4)
             self._rank(rows[start : start + n], ranks)
             last = len(self._trees.batches) - 1
-            for first, stop in ((0, min(1, last)), (1, last)):  # sorted after the first
+            for first, stop in ((0, min(1, last)), (1, last)):  # documents are sorted after the first batch
                 if first == 1 and stop > 1:
                     self._order.sort(steps, n, order)
                 batches = Batches(*self._trees, first, stop, order, first > 0)
@@ -230,7 +230,7 @@ class RankedForest:
         return self._kept
 
     def _threads(self, n: int) -> int:
-        """Documents of a block: as many as fit, and as many for each of the four schedulers of a multiprocessor."""
+        """Documents of a block: as many as fit, the same number for each of the four schedulers of a multiprocessor."""
         room = (most_shared() - VALUES_BYTES - TESTS_BYTES) // (4 * max(self._n_words, 1))
         return max(LEAST_DOCS, min(MOST_DOCS, room // LEAST_DOCS * LEAST_DOCS, -(-n // LEAST_DOCS) * LEAST_DOCS))
 
@@ -243,7 +243,7 @@ class RankedForest:
 
 
 def _edge_table(values: np.ndarray, starts: np.ndarray, n_groups: int) -> np.ndarray:
-    """Thresholds as group, number, column; infinite after a column's last."""
+    """Thresholds as `table[group, number, column]`, flat; infinite after the last one of a column."""
     table = np.full((n_groups, EDGES, GROUP), np.inf, values.dtype)
     column = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     table[column // GROUP, np.arange(len(values)) - starts[column], column % GROUP] = values

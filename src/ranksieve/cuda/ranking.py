@@ -1,4 +1,4 @@
-"""The best documents of each list, equal ones by place; a block has one list."""
+"""The best documents of each list, equal ones by place; each block works on one list."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ranksieve.cuda.thread_blocks import (
 )
 
 BUCKETS = 2048
-ROOM = 6144  # documents of a list that shared memory has room for
-FEW = 256  # values that are ordered by counting, all at once
-MOST = 1.7976931348623157e308  # of finite values
+ROOM = 6144  # most documents of a list that is in shared memory
+FEW = 256  # so many values are ordered by counting, for each, how many are larger
+LARGEST_FINITE = 1.7976931348623157e308
 
 
 @cuda.jit(device=True)
 def selection_space():
-    """Shared memory of a block that selects the best values: `counts` of its warps, and `work`, the rest."""
+    """Shared memory of a block that selects the best values: `counts`, one for each warp, and `scratch`."""
     counts = cuda.shared.array(MOST_WARPS, int32)
     buckets = cuda.shared.array(BUCKETS, int32)
     found = cuda.shared.array(3, int32)
@@ -38,7 +38,7 @@ def selection_space():
 
 @cuda.jit(device=True)
 def find_bucket(buckets, counts, found, need):
-    """The bucket of the `need`-th largest value: into `found`, with how many of its values are needed, and all."""
+    """Find the bucket of the `need`-th largest value; `found` is the bucket, the value's rank in it, and its size."""
     per_thread = (int32(BUCKETS - 1) + int32(cuda.blockDim.x)) // int32(cuda.blockDim.x)
     top, total = int32(BUCKETS - 1) - int32(cuda.threadIdx.x) * per_thread, int32(0)
     for bucket in range(top, max(top - per_thread, int32(-1)), -1):
@@ -55,28 +55,28 @@ def find_bucket(buckets, counts, found, need):
 
 @cuda.jit(device=True)
 def bucket_of(value, low, scale):
-    """The bucket of a value; it never falls where the value rises."""
+    """The bucket of a value; larger values have no lower buckets."""
     return min(int32((value - low) * scale), int32(BUCKETS - 1))
 
 
 @cuda.jit(device=True)
-def last_of_equal(values, n, value, k, box, counts):
+def last_of_equal(values, n, value, k, found, counts):
     """The place of the k-th document with this value."""
     t, taken = cuda.threadIdx.x, int32(0)
     for tile in range(0, n, cuda.blockDim.x):
         is_equal = tile + t < n and values[min(tile + t, n - 1)] == value
         before, n_equal = rank_flags(is_equal, counts)
         if is_equal and taken + before == k - 1:
-            box[0] = tile + t
+            found[0] = tile + t
         taken += n_equal
     cuda.syncthreads()
-    return box[0]
+    return found[0]
 
 
 @cuda.jit(device=True)
-def nth_of_few(values, n, bounds, need, work):
-    """The `need`-th largest of the few values in a bucket, and its place, into `cut` and `found`."""
-    _, found, places, cut, _, few = work
+def nth_of_few(values, n, bounds, need, scratch):
+    """Write the `need`-th largest of the values in a bucket, at most FEW, to `cut`, and its place to `found`."""
+    _, found, places, cut, _, few = scratch
     low, high, scale, bucket = bounds
     t, step, size = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x), uint32(n)
     cuda.syncthreads()
@@ -106,17 +106,17 @@ def nth_of_few(values, n, bounds, need, work):
 
 
 @cuda.jit(device=True)
-def cut_of(values, n, k, counts, work):
-    """The k-th largest of the finite ones of n values, of equal ones the first, and its place; k > 0, and not more.
+def cut_of(values, n, k, counts, scratch):
+    """The k-th largest finite value of n, and its place; equal values are ordered by place. There are at least k > 0.
 
-    The range of values is divided into buckets until few values are in the bucket of the k-th; these are counted.
-    Indices are unsigned: signed ones may be negative, which takes longer to see than to read a value.
+    The range of values is divided into buckets until the bucket of the k-th has at most FEW values, which are ordered
+    by counting. Indices are unsigned: to check whether signed ones are negative takes longer than to read a value.
     """
-    buckets, found, _, cut, maxima, _ = work
+    buckets, found, _, cut, maxima, _ = scratch
     t, step, size = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x), uint32(n)
     need, n_here, bucket, low, high, scale = int32(k), int32(n), int32(0), -math.inf, math.inf, 0.0
     while n_here > FEW:
-        smallest, largest = -math.inf, -math.inf  # the smallest one with the other sign
+        smallest, largest = -math.inf, -math.inf  # `smallest` is negated
         i = t
         while i < size:
             value = values[i]
@@ -143,26 +143,26 @@ def cut_of(values, n, k, counts, work):
         find_bucket(buckets, counts, found, need)
         bucket, need, n_here = found[0], found[1], found[2]
         cuda.syncthreads()
-    nth_of_few(values, n, (low, min(high, MOST), scale, bucket), need, work)
+    nth_of_few(values, n, (low, min(high, LARGEST_FINITE), scale, bucket), need, scratch)
     return cut[0], found[0]
 
 
 @cuda.jit(device=True)
-def cut_list(values, n, k, counts, work):
-    """A value and a place: larger values are chosen, and equal ones up to the place, see `list_chosen`."""
+def cut_list(values, n, k, counts, scratch):
+    """A value and a place: `list_chosen` chooses larger values, and equal values up to the place."""
     cut, last = -math.inf, int32(n)
     if k < n:
-        cut, last = cut_of(values, n, k, counts, work) if k > 0 else (math.inf, int32(n))
+        cut, last = cut_of(values, n, k, counts, scratch) if k > 0 else (math.inf, int32(n))
     return cut, last
 
 
 @cuda.jit(device=True)
-def list_chosen(values, n, k, out, offset, counts, work):
-    """Write the places of the k largest finite values and of infinite ones, ascending and plus `offset`, to `out`.
+def list_chosen(values, n, k, out, offset, counts, scratch):
+    """Write the places of all infinite and of the k largest finite values, ascending and plus `offset`, to `out`.
 
-    A warp has a part of the list: it counts what is chosen there, and then writes it.
+    Each warp takes a part of the list: it counts how many values are chosen there, and then writes their places.
     """
-    cut, last = cut_list(values, n, k, counts, work)
+    cut, last = cut_list(values, n, k, counts, scratch)
     t, n_warps = int32(cuda.threadIdx.x), (int32(cuda.blockDim.x) + int32(WARP - 1)) // int32(WARP)
     warp, lane, size = t // int32(WARP), t % int32(WARP), int32(n)
     per_warp = (size // n_warps // int32(WARP) + int32(1)) * int32(WARP)
@@ -190,9 +190,9 @@ def list_chosen(values, n, k, out, offset, counts, work):
 
 
 @cuda.jit(device=True)
-def order_chosen(values, places, n, order, work):
-    """Sort chosen places of a list, best first, into `order`: each counts those before it."""
-    few = work[5]
+def order_chosen(values, places, n, order, scratch):
+    """Sort chosen places of a list, best first, into `order`, by counting for each how many come before it."""
+    few = scratch[5]
     for i in range(cuda.threadIdx.x, min(n, FEW), cuda.blockDim.x):
         few[i] = values[places[i]]
     cuda.syncthreads()
@@ -208,14 +208,14 @@ def order_chosen(values, places, n, order, work):
 
 @kernel
 def best_of_lists(scores, offsets, starts, places, order):
-    """The best documents of each list, best first: `starts[q + 1] - starts[q]` of them, as places in the list."""
-    counts, work = selection_space()
+    """The `starts[q + 1] - starts[q]` best documents of each list, best first, as places in the list."""
+    counts, scratch = selection_space()
     q = cuda.blockIdx.x
     first = offsets[q]
     n, start = offsets[q + 1] - first, starts[q]
     k = starts[q + 1] - start
-    list_chosen(scores[first:], n, k, places[start:], 0, counts, work)
-    order_chosen(scores[first:], places[start:], k, order[start:], work)
+    list_chosen(scores[first:], n, k, places[start:], 0, counts, scratch)
+    order_chosen(scores[first:], places[start:], k, order[start:], scratch)
 
 
 @cuda.jit(device=True)
@@ -228,13 +228,13 @@ def negative_score(scores, positive, i, stop):
 @kernel(shared=8 * ROOM, registers=40)
 def choose_rows(scores, positive, offsets, starts, n_negatives, values, rows):
     """All positives of each list and its best-scored `n_negatives[q]` negatives, ascending, to `rows[starts[q]:]`."""
-    counts, work = selection_space()
+    counts, scratch = selection_space()
     near = cuda.shared.array(0, float64)
     q, step = cuda.blockIdx.x, cuda.blockDim.x
     first, stop = offsets[q], offsets[q + 1]
     n = stop - first
     if n <= ROOM:
-        for i in range(cuda.threadIdx.x, n, 4 * step):  # four loads wait for memory together
+        for i in range(cuda.threadIdx.x, n, 4 * step):  # four loads at a time, which wait for memory together
             a = negative_score(scores, positive, first + i, stop)
             b = negative_score(scores, positive, first + i + step, stop)
             c = negative_score(scores, positive, first + i + 2 * step, stop)
@@ -251,6 +251,6 @@ def choose_rows(scores, positive, offsets, starts, n_negatives, values, rows):
             values[i] = negative_score(scores, positive, i, stop)
     cuda.syncthreads()
     if n <= ROOM:
-        list_chosen(near, n, n_negatives[q], rows[starts[q] :], first, counts, work)
+        list_chosen(near, n, n_negatives[q], rows[starts[q] :], first, counts, scratch)
     else:
-        list_chosen(values[first:], n, n_negatives[q], rows[starts[q] :], first, counts, work)
+        list_chosen(values[first:], n, n_negatives[q], rows[starts[q] :], first, counts, scratch)

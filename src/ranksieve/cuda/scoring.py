@@ -1,4 +1,4 @@
-"""Adding trees to the scores of binned documents on a GPU: the same sums, in the same order, as on the CPU."""
+"""Adding trees to the scores of binned documents on a GPU, in the order of the CPU: the scores have the same bits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ SIDE_BY_SIDE = 4  # documents of a thread, which wait for memory together
 
 @cuda.jit(device=True)
 def pack_split(splits, first, n_splits):
-    """A split in two integers: column << 16 | missing left << 15 | cut; left child << 16 | right child, leaves last."""
+    """A split in two integers: column << 16 | missing left << 15 | cut, and left child << 16 | right child.
+
+    Leaf l is child `n_splits` + l.
+    """
     left, right = splits[first + 3], splits[first + 4]
     left = left if left >= 0 else n_splits + ~left
     right = right if right >= 0 else n_splits + ~right
@@ -21,7 +24,7 @@ def pack_split(splits, first, n_splits):
 
 @kernel
 def add_tree(columns, n_rows, size, splits, leaf_values, scores):
-    """Add a tree to the scores of documents whose bins are by columns; `size` is its number of splits."""
+    """Add a tree to the scores of documents whose bins are by columns; `size[0]` is its number of splits."""
     tests = cuda.shared.array(MOST_LEAVES, int32)
     children = cuda.shared.array(MOST_LEAVES, int32)
     values = cuda.shared.array(MOST_LEAVES, float64)

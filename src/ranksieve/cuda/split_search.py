@@ -1,4 +1,4 @@
-"""The best cuts of the sides of a round's nodes, by 16 columns."""
+"""The best cuts of the sides of a round's nodes, searched in 16 columns at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ranksieve.cuda.histograms import CELLS
 from ranksieve.cuda.splitting import (
     CLOSE,
     COLUMNS,
-    LAST,
+    NO_CUT,
     NO_SPLIT,
     ColumnCells,
     count_of,
@@ -29,16 +29,16 @@ from ranksieve.kernels.gain import SMALLEST_GAIN
 
 leaf_node, node_gain = shared(growing.leaf_node), shared_formula(gains.node_gain)
 
-SEARCHERS = 2 * COLUMNS  # cuts to choose from: with missing values right and left
-TWO_SIDES = 2 * THREADS
-PER_PART = 256 // (THREADS // COLUMNS)  # bins of a column that a thread has, at most
+N_CUTS = 2 * COLUMNS  # the best cut of each column with missing values right, and with missing values left
+TWO_SIDES = 2 * THREADS  # of missing values: a number for each thread and side
+PER_PART = 256 // (THREADS // COLUMNS)  # most bins of a column that a thread scans
 
 
 @cuda.jit(device=True)
 def load_sums(hist, task, side, lane, n_bins, per_part, sums, totals, missing):
-    """Sums of a side's histogram up to each bin, to shared memory. A thread has a column and a part of its bins.
+    """Write sums of a side's histogram up to each bin to shared memory. A thread has a part of the bins of a column.
 
-    The histogram of the larger side is the node's minus that of the smaller one.
+    The histogram of the larger side is that of the node minus that of the smaller side.
     """
     loaded = cuda.local.array(PER_PART, int64)
     n_groups, t = cuda.gridDim.x * COLUMNS // GROUP, cuda.threadIdx.x
@@ -46,7 +46,7 @@ def load_sums(hist, task, side, lane, n_bins, per_part, sums, totals, missing):
     inside = lane // GROUP * CELLS + lane % GROUP + column
     small, large = task[SLOT] * n_groups * CELLS + inside, task[SLOT + 1] * n_groups * CELLS + inside
     first, last = part * per_part, min((part + 1) * per_part, n_bins)
-    for k in range(PER_PART):  # apart from what follows: loads wait for memory together
+    for k in range(PER_PART):  # a loop of its own, so that loads wait for memory together
         loaded[k] = hist[small + (first + k) * GROUP] if first + k < last else 0
     if side:
         for k in range(PER_PART):
@@ -75,7 +75,7 @@ def load_sums(hist, task, side, lane, n_bins, per_part, sums, totals, missing):
 
 @cuda.jit(device=True)
 def join_parts(values, seconds, tops, bins):
-    """For each column, with missing values right and left, the best part, its place, and the second best; by halves."""
+    """For each column and side of missing values: the value and place of the best part, and the second best value."""
     t, n_threads = cuda.threadIdx.x, cuda.blockDim.x
     for k in range(t, 2 * n_threads, n_threads):
         values[k] = values[k] if bins[k] != NO_SPLIT else -np.inf
@@ -94,11 +94,11 @@ def join_parts(values, seconds, tops, bins):
 
 @cuda.jit(device=True)
 def scan_columns(node, features, settings, lane, per_part, cells, parts, found):
-    """The best cut of each of 16 columns, missing values right and left.
+    """The best cut of each of 16 columns, with missing values right and with missing values left.
 
-    Threads first scan their part of a column's bins; then the parts are joined. Fractions that differ by more than
-    2^-48 are ordered alike as quotients and by cross-multiplication. So where the best part is better than all others
-    by so much, its cut is the one; else all bins are scanned.
+    Each thread scans its part of a column's bins; then the parts are joined. The CPU compares fractions by
+    cross-multiplication. If two differ by more than a share of CLOSE, their quotients are in the same order. So where
+    the best part is better than all others by so much, its cut is the best one; otherwise all bins are scanned.
     """
     values, seconds, tops, part_bins, part_lefts = parts
     gains, keys, bins, lefts = found
@@ -120,7 +120,7 @@ def scan_columns(node, features, settings, lane, per_part, cells, parts, found):
                 bounded, sign, least,
             )  # fmt: skip
     join_parts(values, seconds, tops, part_bins)
-    if t < SEARCHERS:
+    if t < N_CUTS:
         to_left = t // COLUMNS
         k = to_left * n_threads + column
         gains[t], bins[t], lefts[t] = values[k], part_bins[tops[k]], part_lefts[tops[k]]
@@ -131,17 +131,17 @@ def scan_columns(node, features, settings, lane, per_part, cells, parts, found):
         if bins[t] != NO_SPLIT and not bounded:
             gains[t] = gain_of_cut(gains[t], node, rules, terms)
         place = features.places[number] if allowed else 0
-        keys[t] = place // COLUMNS * SEARCHERS + to_left * COLUMNS + place % COLUMNS
-        keys[t] = keys[t] if bins[t] != NO_SPLIT else LAST
+        keys[t] = place // COLUMNS * N_CUTS + to_left * COLUMNS + place % COLUMNS
+        keys[t] = keys[t] if bins[t] != NO_SPLIT else NO_CUT
     cuda.syncthreads()
 
 
 @cuda.jit(device=True)
 def best_of_columns(node, settings, lane, cells, found, order, cut):
-    """Write down the best cut of 16 columns, and return its gain; the threads compare pairs of cuts."""
+    """Write the best cut of 16 columns to `cut`, and return its gain; the threads compare pairs of cuts."""
     gains, keys, bins, lefts = found
-    t, half = cuda.threadIdx.x, SEARCHERS // 2
-    if t < SEARCHERS:
+    t, half = cuda.threadIdx.x, N_CUTS // 2
+    if t < N_CUTS:
         order[t] = t
     while half > 0:
         cuda.syncthreads()
@@ -158,17 +158,17 @@ def best_of_columns(node, settings, lane, cells, found, order, cut):
         if cut[0] != NO_SPLIT:
             cut[4] = left_hess(cells, best % COLUMNS, bins[best], best // COLUMNS)
         if cells.missing[best % COLUMNS] == 0:
-            # nothing was missing here: later documents without the value follow the majority
+            # no value is missing in this node: missing values go to the side with more documents
             rules = rules_of(settings)
             cut[2] = 1 if 2 * count_of(lefts[best], rules) >= count_of(node.total, rules) else 0
     return gains[best]
 
 
 def _search_kernel(separate_hess: bool) -> Kernel:
-    """The kernel for packed sums, or for two histograms."""
+    """The kernel for packed sums; with `separate_hess`, for two histograms."""
 
     def search(features, settings, work):
-        """The best cuts of the sides of a round's nodes. Blocks are 16 columns each, the two sides, and the nodes."""
+        """The best cuts of the sides of a round's nodes; each block searches 16 columns of one side of one node."""
         sums = cuda.shared.array(0, int64)
         hess_sums = sums[CELLS // 2 :] if separate_hess else sums
         totals = cuda.shared.array(THREADS, int64)
@@ -179,11 +179,11 @@ def _search_kernel(separate_hess: bool) -> Kernel:
         part_lefts = cuda.shared.array(TWO_SIDES, int64)
         missing = cuda.shared.array(COLUMNS, int64)
         hess_missing = cuda.shared.array(COLUMNS, int64)
-        gains = cuda.shared.array(SEARCHERS, float64)
-        keys = cuda.shared.array(SEARCHERS, int64)
-        bins = cuda.shared.array(SEARCHERS, int32)
-        lefts = cuda.shared.array(SEARCHERS, int64)
-        order = cuda.shared.array(SEARCHERS, int32)
+        gains = cuda.shared.array(N_CUTS, float64)
+        keys = cuda.shared.array(N_CUTS, int64)
+        bins = cuda.shared.array(N_CUTS, int32)
+        lefts = cuda.shared.array(N_CUTS, int64)
+        order = cuda.shared.array(N_CUTS, int32)
         t, lane, side, number = cuda.threadIdx.x, cuda.blockIdx.x * COLUMNS, cuda.blockIdx.y, cuda.blockIdx.z
         plan, found = work.plan, work.found
         if number >= plan.numbers[N_TASKS]:

@@ -1,6 +1,6 @@
-"""What the threads of a block do together; all of them call these functions.
+"""Functions that all threads of a block, or of a warp, call together.
 
-The simulator has no warps: there, votes and exchanges within a warp pass through shared memory.
+The simulator has no warps: its versions exchange values through shared memory.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from numba import boolean, cuda, float64, int32, int64
 from ranksieve.cuda.device import SIMULATED
 
 WARP = 32
-MOST_WARPS = 32  # of a block
-MAXIMA = 2 * MOST_WARPS
-ALL = 0xFFFFFFFF
+MOST_WARPS = 32  # most warps of a block
+MAXIMA = 2 * MOST_WARPS  # numbers of shared memory that `max_over_block` needs
+ALL = 0xFFFFFFFF  # mask of all threads of a warp
 
 if SIMULATED:
 
@@ -35,7 +35,7 @@ if SIMULATED:
     @cuda.jit(device=True)
     def _values_of_warp(value):
         """The values of the threads of a warp."""
-        if isinstance(value, int | np.integer):  # a line is an array there
+        if isinstance(value, int | np.integer):  # each of these lines is one array in the simulator
             values = cuda.shared.array(1024, int64)
         else:
             values = cuda.shared.array(1024, float64)
@@ -48,7 +48,7 @@ if SIMULATED:
 
     @cuda.jit(device=True)
     def exchange(value, distance):
-        """The value of the thread whose number in the warp differs in this bit."""
+        """The value of the thread whose number in the warp differs from this one's in the bit `distance`."""
         return _values_of_warp(value)[cuda.threadIdx.x % WARP ^ distance]
 
     @cuda.jit(device=True)
@@ -69,7 +69,7 @@ if SIMULATED:
 
     @cuda.jit(device=True)
     def place_of_largest(values, n):
-        """The largest of n values in shared memory, and its first place; a warp looks for it."""
+        """The largest of n values in shared memory, and its first place; called by one warp."""
         largest, place = values[0], 0
         for i in range(1, n):
             if values[i] > largest:
@@ -78,7 +78,7 @@ if SIMULATED:
 
     @cuda.jit(device=True)
     def synchronize_warp():
-        """Wait for the other threads of a warp; here it is the only one."""
+        """Wait for the other threads of a warp, which is the only one of its block here."""
         cuda.syncthreads()
 
 else:
@@ -86,11 +86,11 @@ else:
     @cuda.jit(device=True)
     def ballot(flag):
         """The flags of the threads of a warp as the bits of a number."""
-        return int64(cuda.ballot_sync(ALL, flag)) & ALL  # 32 bits, which are signed there
+        return int64(cuda.ballot_sync(ALL, flag)) & ALL  # `ballot_sync` returns a signed number of 32 bits
 
     @cuda.jit(device=True)
     def exchange(value, distance):
-        """The value of the thread whose number in the warp differs in this bit."""
+        """The value of the thread whose number in the warp differs from this one's in the bit `distance`."""
         return cuda.shfl_xor_sync(ALL, value, distance)
 
     @cuda.jit(device=True)
@@ -119,7 +119,7 @@ else:
 
     @cuda.jit(device=True)
     def place_of_largest(values, n):
-        """The largest of n values in shared memory, and its first place; a warp looks for it."""
+        """The largest of n values in shared memory, and its first place; called by one warp."""
         lane, largest, place = int32(cuda.threadIdx.x) & int32(WARP - 1), -math.inf, int32(n)
         for i in range(lane, n, WARP):
             if values[i] > largest:
@@ -143,8 +143,8 @@ else:
 def rank_flags(flag, counts):
     """How many threads before this one have their flag set, and how many in the block.
 
-    `counts` is shared memory of the kernel, an integer for each warp: two functions that a kernel calls cannot both
-    call one with shared memory of its own.
+    `counts` is shared memory of the kernel, an integer for each warp. It cannot be allocated here: two functions of a
+    kernel cannot both call a function that allocates shared memory.
     """
     t = int32(cuda.threadIdx.x)
     warp, lane = t // WARP, t % WARP
@@ -197,7 +197,7 @@ def add_before_in_block(value, counts):
 
 @cuda.jit(device=True)
 def max_over_block(value, other, maxima):
-    """The largest of two floats each over the threads of the block; `maxima` is shared memory of the kernel."""
+    """The largest `value` and the largest `other` of the block's threads; `maxima` is shared memory of the kernel."""
     t = int32(cuda.threadIdx.x)
     value, other = max_over_warp(value), max_over_warp(other)
     if t % int32(WARP) == 0:

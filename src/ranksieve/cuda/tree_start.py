@@ -1,4 +1,4 @@
-"""The start of a tree on a GPU: its integers from the gradients, one leaf with all rows, and that leaf's histogram."""
+"""The start of a tree on a GPU: gradients as integers, a root with all rows, and the histogram of the root."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numba import cuda, int64, uint32
 
 from ranksieve.cuda.bins import GROUP, WORDS
 from ranksieve.cuda.device import kernel, shared
-from ranksieve.cuda.extents import set_scales
+from ranksieve.cuda.fixed_point import set_scales
 from ranksieve.cuda.histograms import CELLS, SHARED, cell_of, clear_sums, flush_sums, sum_rows
 from ranksieve.cuda.splitting import NO_SPLIT, count_of
 from ranksieve.cuda.thread_blocks import sum_over_block
@@ -38,7 +38,7 @@ packed_row = shared(rounding.packed_row)
 
 @kernel
 def reset(features, settings, work, members, extent):
-    """A tree without nodes, and its scales; the histograms that the last tree used are cleared."""
+    """Set a tree without nodes, and its scales, and clear the histograms that the last tree used."""
     i, step = cuda.grid(1), cuda.gridsize(1)
     n_groups, nodes = len(features.widest), work.nodes
     for part in range(cuda.blockIdx.x, (work.plan.numbers[N_NODES] + 1) // 2 * n_groups, cuda.gridDim.x):
@@ -57,7 +57,7 @@ def reset(features, settings, work, members, extent):
 
 @kernel
 def pack(grad, hess, row_numbers, numbered, settings, rows, nodes):
-    """The integers that histograms sum, and their totals."""
+    """Compute the integers that histograms sum, and their totals."""
     numbers, floats = settings.numbers, settings.floats
     count_bits, hess_bits = numbers[COUNT_BITS], numbers[HESS_BITS]
     total, hess_total = int64(0), int64(0)
@@ -83,7 +83,7 @@ def pack(grad, hess, row_numbers, numbered, settings, rows, nodes):
 
 @kernel
 def begin(settings, work):
-    """A tree of one leaf, the root, which is searched next."""
+    """Set a tree of one leaf, the root, and plan to search it next."""
     nodes, numbers, task, rules = work.nodes, work.plan.numbers, work.plan.tasks[0], rules_of(settings)
     nodes.bounds[0, 0], nodes.bounds[0, 1], nodes.bounds[0, 2] = 0, settings.numbers[N_ROWS], 0
     nodes.gains[0], nodes.cuts[0, 0] = 0.0, NO_SPLIT
@@ -96,7 +96,7 @@ def begin(settings, work):
 
 @kernel(shared=SHARED, registers=40)
 def sum_root(rows, features, settings, hist):
-    """The histogram of all rows. Blocks are parts of the rows, and groups."""
+    """The histogram of all rows; each block sums a part of the rows, a group of columns."""
     sums = cuda.shared.array(0, uint32)
     group, n, size = cuda.blockIdx.y, settings.numbers[N_ROWS], rows.n_rows * WORDS
     n_bins = features.widest[group]

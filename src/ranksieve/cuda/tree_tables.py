@@ -1,4 +1,4 @@
-"""What the kernels of a growing tree share: the rows, the columns, the numbers of a tree, and what is planned."""
+"""What the kernels of a growing tree share: its rows, its columns, its settings, the plan of a round, and its nodes."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from numba import cuda
 from ranksieve.cuda.device import SIMULATED
 from ranksieve.kernels.gain import SplitRules
 
-MOST_TASKS = 3 if SIMULATED else 8  # nodes that are divided in a round
-MOST_LEAVES = 1024  # of a tree on a GPU
-MOST_AHEAD = 32  # nodes that are divided before it is known that the tree splits them
+MOST_TASKS = 3 if SIMULATED else 8  # most nodes that a round divides
+MOST_LEAVES = 1024  # most leaves of a tree on a GPU
+MOST_AHEAD = 32  # most nodes that are divided before it is known whether the tree splits them
 
-# the numbers of a tree, `TreeSettings.numbers`; as many more are floats
+# places in `TreeSettings.numbers`
 COUNT_BITS, HESS_BITS, MIN_DOCS, NEWTON, MAX_DEPTH, KEY, N_ROWS, N_SIGNS, EXACT_ROOM, GRAD_ROOM, HESS_ROOM = range(11)
 WITH_HESS = 11  # 1 where splits depend on second derivatives
-# two factors of each scale, and the unit of second derivatives, are set on the GPU
+# places in `TreeSettings.floats`; from GRAD_A on they are set on the GPU: two factors of each scale, and a unit
 MIN_HESS, L2, GRAD_A, GRAD_B, HESS_A, HESS_B, EXACT_GRAD_A, EXACT_GRAD_B, EXACT_HESS_A, EXACT_HESS_B, HESS_UNIT = range(
     11
 )
-N_SETTINGS = 16
+N_SETTINGS = 16  # length of both
 
-# `Plan.numbers`: what the next round does
+# places in `Plan.numbers`: what the next round does, and the tree so far
 N_TASKS, N_TILES, N_PARTS, PART_ROWS, N_NODES, N_LEAVES, N_ROUNDS, IS_DONE = range(8)
-EXPONENTS = 8  # four: of gradients and second derivatives, packed and exact
-NOISE = 12  # that packed sums have, or would have, at most; as log2
+EXPONENTS = 8  # four of them: of packed gradients and second derivatives, then of exact ones
+NOISE = 12  # log2 of the most noise that packed sums have, or would have
 N_NUMBERS = 13
 
-# `Plan.tasks`: a node that the next round divides, and its two sides, of which the smaller is the first
+# places in a row of `Plan.tasks`: a node that the next round divides, and its two sides, the smaller one first
 COLUMN, CUT, MISSING_LEFT, START, STOP, BUFFER, SMALL_START, SMALL_STOP, FIRST_TILE, FIRST_PART = range(10)
-SIDE, SLOT, IS_SEARCHED = 10, 12, 14  # two of each: the node, its histogram, and whether it may be divided again
+SIDE, SLOT, IS_SEARCHED = 10, 12, 14  # two of each: node of a side, slot of its histogram, whether it is searched
 N_FIELDS = 16
 
 
 class TreeSettings(NamedTuple):
-    """The numbers that differ from tree to tree, on the device."""
+    """The settings of a tree, on the device."""
 
     numbers: Any  # int64
     floats: Any  # float64
-    float_bits: Any  # the same as int64
+    float_bits: Any  # the bits of the floats, as int64
 
 
 class Rows(NamedTuple):
     """The rows that a tree is grown on."""
 
-    words: Any  # see `bins`, laid out for `n_rows` rows
-    bins: Any  # the bytes that rows are divided by
-    by_column: int  # whether those are by columns, or else in groups
+    words: Any  # bins in groups, with room for `n_rows` rows, see `cuda.bins`
+    bins: Any  # bins as bytes; rows are divided by these
+    by_column: int  # whether `bins` are by columns; otherwise they are in groups
     n_rows: int
-    members: Any  # two buffers of n_rows
-    packed: Any  # the integers that are summed: gradients, counts and, with bits for them, second derivatives
-    hess: Any  # integers of second derivatives, where these are summed on their own
+    members: Any  # two buffers of `n_rows` numbers of rows
+    packed: Any  # the integers that histograms sum: gradient, count and, if it has bits, second derivative
+    hess: Any  # second derivatives as integers, where these are summed on their own
 
 
 class SplitColumns(NamedTuple):
@@ -60,8 +60,8 @@ class SplitColumns(NamedTuple):
     n_bins: Any
     allowed: Any
     signs: Any
-    places: Any  # a column's place among those that may ever be chosen: ties are decided by it
-    widest: Any  # per group: the most bins
+    places: Any  # the place of each column among those that trees may split on; of equal gains, the lower place wins
+    widest: Any  # the most bins of a column in each group
 
 
 class Plan(NamedTuple):
@@ -69,38 +69,38 @@ class Plan(NamedTuple):
 
     numbers: Any
     tasks: Any  # int64, MOST_TASKS × N_FIELDS
-    cursors: Any  # int32, task, 2: where the next rows of the left and of the right side go
-    leaves: Any  # int32: the node of each leaf
+    cursors: Any  # int32, [task, 2]: where the next rows of the left and of the right side are written
+    leaves: Any  # int32, the node of each leaf
 
 
 class FoundCuts(NamedTuple):
-    """What a search finds: for each task and side the best cut of every 16 columns."""
+    """What a search finds: for each task and side, the best cut of each 16 columns."""
 
-    gains: Any  # task, side, columns
-    cuts: Any  # task, side, columns, 6: column, bin, missing left, the two left sums, order among equals
+    gains: Any  # [task, side, 16 columns]
+    cuts: Any  # [task, side, 16 columns, 6]: column, bin, missing left, two left sums, key among equal gains
 
 
 class TreeNodes(NamedTuple):
     """The root, and the two sides of every node that is divided."""
 
     totals: Any  # packed sums
-    hess_totals: Any  # of second derivatives that are summed on their own
+    hess_totals: Any  # sums of second derivatives, where these are summed on their own
     limits: Any  # bounds on the value
     depths: Any
-    bounds: Any  # of its rows: start, stop, buffer
-    slots: Any  # of the histogram
-    children: Any  # the left child, the right one follows; 0: not divided
-    found: Any  # gain of the best cut
-    gains: Any  # what that gains over the node as it is
-    cuts: Any  # the best cut, as in `FoundCuts`, without its order
-    sums: Any  # exact sums of gradients and of second derivatives, of nodes that are not divided
+    bounds: Any  # where its rows are: start, stop, buffer
+    slots: Any  # where its histogram is
+    children: Any  # the left child, which the right one follows; 0: not divided
+    found: Any  # gain of the best cut, that of the node itself not subtracted
+    gains: Any  # gain of the best cut, less that of the node itself
+    cuts: Any  # the best cut, as in `FoundCuts`, without the key
+    sums: Any  # exact sums of gradients and of second derivatives, for nodes that are not divided
 
 
 class Work(NamedTuple):
-    """Space of a growing tree."""
+    """The work space of a growing tree."""
 
-    hist: Any  # slot, group, bin, column
-    hess_hist: Any  # the same of second derivatives that are summed on their own, or one number
+    hist: Any  # [slot, group, bin, column], flat
+    hess_hist: Any  # the same for second derivatives that are summed on their own; otherwise one number
     plan: Plan
     found: FoundCuts
     nodes: TreeNodes
@@ -108,7 +108,7 @@ class Work(NamedTuple):
 
 @cuda.jit(device=True)
 def rules_of(settings):
-    """How splits are valued."""
+    """The `SplitRules` of a tree."""
     numbers, floats = settings.numbers, settings.floats
     return SplitRules(
         numbers[COUNT_BITS], numbers[HESS_BITS], floats[HESS_UNIT], numbers[MIN_DOCS], floats[MIN_HESS], floats[L2],
@@ -118,7 +118,7 @@ def rules_of(settings):
 
 @cuda.jit(device=True)
 def task_of(tasks, n_tasks, field, number):
-    """The task that a tile or a part belongs to: the last one whose first is not beyond it."""
+    """The task of a tile or a part of rows; `field` is where tasks have the number of their first one."""
     task = 0
     for k in range(1, n_tasks):
         if tasks[k, field] <= number:

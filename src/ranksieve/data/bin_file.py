@@ -36,9 +36,9 @@ T = TypeVar("T")
 FORMAT = "ranksieve bins 1"
 NOTE = "note.json"
 CHECKSUMS = "checksums"
-BLOCK_BYTES = 1 << 24  # that are read at a time
+BLOCK_BYTES = 1 << 24  # bytes that are read at a time
 BLOCK_ROWS = 1 << 17  # at most
-SMALL_BYTES = 1 << 22  # that one thread reads and works on: they are still in the cache of the CPU after reading
+SMALL_BYTES = 1 << 22  # bytes that a thread reads and works on at a time: they are still in the CPU's cache
 MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # Python 3.10 has no name for it
 PAGE = 1 << 12
 NEAR_BYTES = 1 << 16  # a gap up to this is read rather than skipped: a seek of a fast disk takes as long
@@ -121,7 +121,7 @@ class BinFile:
     def _read_at(self, place: int, out: memoryview) -> int | None:
         """Read bytes from a place on; returns how many were read."""
         if sys.platform == "linux":
-            return os.preadv(self._file.fileno(), [out], place)  # of several threads at a time
+            return os.preadv(self._file.fileno(), [out], place)  # several threads may read at a time
         with self._lock:
             self._file.seek(place)
             return self._file.readinto(out)

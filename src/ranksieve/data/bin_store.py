@@ -28,17 +28,17 @@ from ranksieve.errors import DataError, ParameterError, ParamName, joined_parts,
 from ranksieve.text_formats import AUTO, file_size, memory_size, read_size, unit_hint
 
 LOG = logging.getLogger("ranksieve")
-SHARE = 0.7  # of the free memory that bins may take, if no limit is given
-DOC_BYTES = 14  # of a document whose bins are in a file: score, number of its trees, place in memory
-LABEL_BYTES = 5  # of its label at most: with a byte that says whether it is 0, where it is larger than a byte
+SHARE = 0.7  # share of the free memory that bins may take, if no limit is given
+DOC_BYTES = 14  # bytes of a document whose bins are in a file: score, number of trees, place in memory
+LABEL_BYTES = 5  # most bytes of its label: a label larger than a byte also has a byte for "is 0"
 POSITIVE_BYTES = 4  # more of a positive: its row
 TOP_BYTES = 8  # more of a validation set: scores of the best documents, at the end those that ties are checked by
 WORKER_BYTES = 12  # more on a worker of a cluster: initial score, place in the coordinator's cache
 FOREST_BYTES = 10  # more for each further forest of a bag: score, number of its trees
 MEMORY_BYTES = 55  # of a document besides its bins, where these are in memory: label, scores, gradients, work arrays
 WORK_BYTES = 48 << 20  # libraries and kernels that are loaded, blocks of the bin file
-FEATURE_BYTES = 448 << 10  # of a feature: blocks and buffers of data that is read, or histograms
-LEAST_ROWS = 1_024  # that have to fit beside the documents' scores
+FEATURE_BYTES = 448 << 10  # bytes of a feature: blocks and buffers of data that is read, or histograms
+LEAST_ROWS = 1_024  # fewest rows that have to fit into memory with the scores of all documents
 BESIDE = 8  # validation bins up to one part in so many of the memory stay in memory
 ENDING = ".bins"
 THRESHOLD_RULE = 2  # files whose thresholds were learned in another way are written again
@@ -235,6 +235,16 @@ class BinStore:
         if not (self.keep if keep is None else keep):
             stored.file.remove()
         return stored
+
+
+class MemoryStore(BinStore):
+    """Bins are in memory, however large they are, and none are looked for in files."""
+
+    def fits(self, n_docs: int, width: int, *, validation: bool = False) -> bool:
+        return True
+
+    def key(self, source: Source, most: Mapping[str, int], binning: Binning | None) -> None:
+        return None
 
 
 def _check_space(path: Path, n_bytes: int) -> None:

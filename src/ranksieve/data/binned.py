@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.bin_store import BinStore
+from ranksieve.data.bin_store import BinStore, MemoryStore
 from ranksieve.data.binning import Binning, BinningSketch, check_codes
 from ranksieve.data.blocks import Block, ListsBuilder, Source, check_narrow, give_back_memory, reading_ahead, widened
 from ranksieve.data.categories import check_same_codes
@@ -68,7 +68,8 @@ def bin_data(
     A `store` keeps bins in a file if they do not fit into memory. `validation` is True for validation data.
     """
     data = open_data(data, missing=missing)
-    most, destination = {"max_bins": max_bins, "max_cat_bins": max_cat_bins}, _Destination(store, validation)
+    most = {"max_bins": max_bins, "max_cat_bins": max_cat_bins}
+    destination = _Destination(store or MemoryStore(), validation)
     if isinstance(data, Binned):
         _check_same_binning(data, binning, most)
         return data
@@ -90,35 +91,22 @@ def bin_like(given: Any, train_set: Binned, *, missing: str = "zero", store: Bin
 class _Destination:
     """Where bins go."""
 
-    store: BinStore | None
+    store: BinStore
     validation: bool
 
     def find(self, source: Source, key: str | None) -> Binned | None:
         """Bins that an earlier run has written to a file."""
-        if self.store is None:
-            return None
         stored = self.store.find(source, key, validation=self.validation)
         return None if stored is None else Binned.of(stored, self.store)
 
     def open_sink(self, source: Source | None, key: str | None, n_docs: int, binning: Binning) -> MemorySink | FileSink:
         width = -(-binning.n_features // LANES) * LANES
-        sink = None
-        if self.store is not None:
-            sink = self.store.new_file(source, key, n_docs, width, validation=self.validation)
+        sink = self.store.new_file(source, key, n_docs, width, validation=self.validation)
         return sink or MemorySink(n_docs, width)
-
-    def check_sample(self, n_docs: int, width: int, source: str) -> None:
-        if self.store is not None:
-            self.store.check_sample(n_docs, width, source)
-
-    def report(self, doing: str, source: Source) -> None:
-        if self.store is not None:
-            self.store.listener.prepare(doing, source.fraction_read)
 
     def binned(self, sink: MemorySink | FileSink, lists: Lists, binning: Binning, info: FeatureInfo) -> Binned:
         """The bins that were written to a sink."""
         if isinstance(sink, FileSink):
-            assert self.store is not None
             return Binned.of(sink.stored(), self.store)
         return Binned(sink.bins if lists.order is None else sink.bins[lists.order], lists, binning, info)
 
@@ -152,7 +140,7 @@ class MemorySink:
 def _bin_dataset(data: Dataset, most: dict[str, int], binning: Binning | None, destination: _Destination) -> Binned:
     sketch = BinningSketch(data.info, **most)
     if binning is None:
-        destination.check_sample(data.n_docs, data.n_features, data.source)
+        destination.store.check_sample(data.n_docs, data.n_features, data.source)
         for block in data.blocks(in_user_order=True):  # the rows have the numbers that they have in a file
             sketch.add(block, source=data.source)
         binning = sketch.finish()
@@ -167,7 +155,7 @@ def _bin_dataset(data: Dataset, most: dict[str, int], binning: Binning | None, d
 
 
 def _bin_source(source: Source, most: dict[str, int], binning: Binning | None, destination: _Destination) -> Binned:
-    key = None if destination.store is None else destination.store.key(source, most, binning)
+    key = destination.store.key(source, most, binning)
     found = destination.find(source, key)
     if found is not None:
         return found
@@ -203,20 +191,20 @@ def _first_pass(
     growing = ListsBuilder(name)
     sketch = BinningSketch(source.info, **most, n_all=source.n_docs or 0)
     if binning is None:
-        destination.check_sample(source.n_docs or 0, source.n_features or 0, name)
+        destination.store.check_sample(source.n_docs or 0, source.n_features or 0, name)
     width = n_docs = 0
     with reading_ahead(source, sampled_from=0 if binning is None else None) as blocks:
         for block in blocks:
             n_docs += block.n_docs
             if binning is None:
-                destination.check_sample(n_docs, block.rows.shape[1], name)  # of text, which is not known before
+                destination.store.check_sample(n_docs, block.rows.shape[1], name)  # of text, which is not known before
                 sketch.add(block.rows, source=name)
             elif sink is not None:
                 _check_width(block.rows.shape[1], binning, name, narrower=block.columns is None)
                 _fill(sink, block, binning, source)
             width = max(width, block.rows.shape[1])
             growing.append(block)
-            destination.report("reading the data", source)
+            destination.store.listener.prepare("reading the data", source.fraction_read)
     lists = growing.finish()
     binning = binning or sketch.finish()
     _check_width(width, binning, name, narrower=source.feature_names is None)
@@ -230,7 +218,7 @@ def _second_pass(source: Source, binning: Binning, sink: MemorySink | FileSink, 
         for block in blocks:
             _fill(sink, block, binning, source)
             del block  # before the next one is waited for
-            destination.report("binning the data", source)
+            destination.store.listener.prepare("binning the data", source.fraction_read)
 
 
 def _check_same_binning(data: Binned, binning: Binning | None, most: dict[str, int]) -> None:

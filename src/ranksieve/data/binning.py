@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ranksieve.data.categories import MAX_CATEGORIES
+from ranksieve.data.categories import MAX_CATEGORIES, most_frequent
 from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.feature_columns import FeatureColumns, Rows
 from ranksieve.data.features import FeatureInfo, infinite_feature
@@ -23,6 +23,7 @@ from ranksieve.kernels.quantize import make_heaps
 SAMPLE_ROWS = 65_536  # rows that quantiles are taken from, 250 a bin; all of them in smaller sets
 LARGEST = np.finfo(FEATURE).max  # threshold of "every value left, missing right"
 NO_INFO = FeatureInfo()  # features f1, f2, …, none of them categorical
+NO_CUTS = np.empty(0, FEATURE)
 
 
 @dataclass(frozen=True)
@@ -213,32 +214,29 @@ class BinningSketch:
     def finish(self) -> Binning:
         """The thresholds of all rows added."""
         self._shrink()
-        width = len(self._counts)
-        sample = [columns for _, columns in self._kept]
-        self._kept = []
-        cuts = np.empty(self._max_bins, FEATURE)
-        pieces = []
-        codes = {}
-        for f in range(width):
-            if f in self._code_counts:  # most frequent first, then by number
-                found = sorted(self._code_counts[f].items(), key=lambda item: (-item[1], item[0]))
-                codes[f] = np.array([code for code, _ in found[: self._max_cat_bins]], np.int64)
-                pieces.append(cuts[:0])
-                continue
-            if self._counts[f] <= self._max_bins:
-                values = self._distinct[f, : self._counts[f]]
-                max_bins = len(values)
-            else:
-                values = np.sort(np.concatenate([_column(columns, f, self._fill) for columns in sample]))
-                values = values[: len(values) - np.isnan(values).sum()]
-                max_bins = self._max_bins
-            n_cuts = kernels.quantile_cuts(values, max(max_bins, 1), cuts)
-            pieces.append(cuts[:n_cuts].copy())
-        sizes = np.array([len(codes[f]) - 1 if f in codes else len(piece) for f, piece in enumerate(pieces)])
-        features = np.lexsort((-sizes, self._missing | np.isin(np.arange(width), list(codes))))
+        sample, self._kept = [columns for _, columns in self._kept], []
+        codes = {f: self._frequent_codes(counts) for f, counts in self._code_counts.items()}
+        numbers = np.arange(len(self._counts))
+        cuts = [NO_CUTS if f in codes else self._cuts(f, sample) for f in numbers.tolist()]
+        sizes = np.array([len(codes[f]) - 1 if f in codes else len(some) for f, some in enumerate(cuts)])
+        features = np.lexsort((-sizes, self._missing | np.isin(numbers, list(codes))))
         sizes[list(codes)] = 0
-        offsets = starts_of(sizes[features])
-        return Binning(np.concatenate([pieces[f] for f in features]), offsets, features, codes)
+        return Binning(np.concatenate([cuts[f] for f in features]), starts_of(sizes[features]), features, codes)
+
+    def _frequent_codes(self, counts: Counter[int]) -> np.ndarray:
+        """The most frequent categories first, equally frequent ones by number."""
+        return np.array(most_frequent(counts, self._max_cat_bins), np.int64)
+
+    def _cuts(self, f: int, sample: list[np.ndarray]) -> np.ndarray:
+        """The thresholds of a feature: between all its values where they are few, else at quantiles of the sample."""
+        if self._counts[f] <= self._max_bins:
+            values = self._distinct[f, : self._counts[f]]
+            max_bins = max(len(values), 1)
+        else:
+            values = np.sort(np.concatenate([_column(columns, f, self._fill) for columns in sample]))
+            values, max_bins = values[: len(values) - np.isnan(values).sum()], self._max_bins
+        cuts = np.empty(self._max_bins, FEATURE)
+        return cuts[: kernels.quantile_cuts(values, max_bins, cuts)]
 
     def _widen(self, width: int) -> None:
         known = len(self._counts)

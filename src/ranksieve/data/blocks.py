@@ -25,7 +25,7 @@ from ranksieve.errors import DataError, RanksieveWarning
 from ranksieve.threads import using_threads
 
 ROWS_AHEAD = 8_192  # of a block for binning: with fewer, calls for each column cost more; more take more memory
-STAMP_BYTES = 1 << 20  # of a file, whose digest tells it from another
+STAMP_BYTES = 1 << 20  # bytes of a file whose digest tells it from other files
 
 
 @dataclass
@@ -80,8 +80,8 @@ class Source(Described, ABC):
     fraction_read: float = 0.0  # how much of the data the current pass has read, for progress bars and size estimates
     dense: bool = False  # whether every line of a text names every feature; known after a full pass
     can_read_ahead: bool = False  # whether blocks are new arrays, made without kernels, which use all threads
-    files: tuple[str, ...] = ()  # that it reads; empty for tables and generators
-    parts: tuple[Source, ...] = ()  # that it consists of
+    files: tuple[str, ...] = ()  # files that it reads; empty for tables and generators
+    parts: tuple[Source, ...] = ()  # sources that it consists of
     by_column: bool = False  # whether blocks of tables should have columns instead of features
     use_threads: bool = False  # whether reading may use several threads
     noted_first_stage: str | None = None  # the column that a file notes as the first stage's score; it may be left out
@@ -139,7 +139,8 @@ def check_narrow(source: Source, width: int, n_features: int) -> None:
     if source.dense:
         raise DataError(
             f"{source.path}: every line names features 1 to {width} and no other, but {n_features} are expected; give "
-            f"data with the same features, or if the others are left-out zeros, name the last one: {n_features}:0"
+            "data with the same features, or if the others are zeros that were left out, name the last one: "
+            f"{n_features}:0"
         )
     if width < 0.9 * n_features:
         warnings.warn(

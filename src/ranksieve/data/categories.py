@@ -17,7 +17,7 @@ from ranksieve.text_formats import comma_hint, features_text, some_of, split_com
 
 T = TypeVar("T", str, int)
 
-MAX_CATEGORIES = 1 << 24  # of a feature: codes up to this are exact in float32
+MAX_CATEGORIES = 1 << 24  # most categories of a feature: codes up to this are exact in float32
 SHOWN = 3  # unknown categories in a warning
 
 
@@ -107,7 +107,7 @@ class Categorical:
 
     chosen: str = ""
     known: Mapping[str, Sequence[str]] | None = None
-    encoders: dict[str, Encoder] = field(default_factory=dict)  # of parts that are read as one
+    encoders: dict[str, Encoder] = field(default_factory=dict)  # encoders of parts that are read as one data set
 
     def matches(self, column: str) -> bool:
         """Whether a column is named."""
@@ -251,7 +251,7 @@ def columns_text(given: str | Sequence[str] | None, parameter: str = "categorica
     Examples
     --------
     >>> columns_text(["genre", "brand, short"]), columns_text("genre,brand"), columns_text(None)
-    ('genre,brand? short', 'genre,brand', '')
+    ('genre,brand[,] short', 'genre,brand', '')
     """
     if given is None or isinstance(given, str):
         return given or ""
@@ -293,11 +293,11 @@ def check_same_codes(given: Any, train: Any) -> None:
             )
 
 
-def check_no_categories(info: Any, what: str) -> None:
-    """Refuse data with categories where they cannot be used."""
+def check_no_categories(info: Any, what: str, *, instead: str = "") -> None:
+    """Refuse data with categories where they cannot be used; `instead` is another remedy than to ignore them."""
     if info.categories:
         raise DataError(
             f"{info.source}: {some_of(list(info.categories))} {'are' if len(info.categories) > 1 else 'is'} "
-            f"categorical, and {what} cannot use categories; leave them out, ",
+            f"categorical, and {what} cannot use categories; {instead}leave them out, ",
             param("ignore", features_text(info.categories)),
         )

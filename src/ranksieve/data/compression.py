@@ -17,6 +17,7 @@ from ranksieve.errors import DataError, import_extra
 
 DATA_FORMATS = "LETOR lines like '2 qid:10 1:0.5 3:1', CSV or Parquet"
 HEAD_BYTES = 256  # enough to tell formats apart
+PARQUET_MAGIC = b"PAR1"
 INPUT_BYTES = 1 << 15  # compressed bytes that zstd gets at a time: what they decompress to has to fit into memory
 
 

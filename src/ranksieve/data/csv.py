@@ -98,7 +98,7 @@ class CsvSource(TableSource):
             return self._read(lines, self._types)
         except pa.ArrowInvalid as error:
             rows = [line for line in lines.split(b"\n") if line.strip(b"\r")]
-            raise self._complaint(rows, done + 1) from error
+            raise self._read_error(rows, done + 1) from error
 
     def _read(self, lines: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
         return pyarrow.csv.read_csv(
@@ -115,7 +115,7 @@ class CsvSource(TableSource):
             return True
         return False
 
-    def _complaint(self, rows: list[bytes], before: int) -> DataError:
+    def _read_error(self, rows: list[bytes], before: int) -> DataError:
         """The first row that cannot be read, and what to do; `before` are the lines before these rows.
 
         Arrow's reader has neither the row nor the column in its error, other than in words.

@@ -49,7 +49,7 @@ class DataFile(os.PathLike[str]):
         Names of the columns with labels, query ids, document ids, weights, and ranks at which documents were shown;
         None is the usual name.
     ignore
-        Columns that are not features, such as texts: names or globs, separated by commas or in a list. In a text, `?`
+        Columns that are not features, such as texts: names or globs, separated by commas or in a list. In a text, `[,]`
         stands for a comma in a name.
     categorical
         Columns that hold categories, such as brands, given as for `ignore`. Columns of a categorical type need not be
@@ -164,7 +164,7 @@ class ReadOptions:
             elif role in self.columns or role in self.needed:
                 near = next((name for name in names if name.lower() in (*usual, *OTHER_NAMES.get(role, ()))), "NAME")
                 raise DataError(
-                    f"{place}: there is no column {expected[0]!r}; it has: {some_of(names)}; name the one to use, ",
+                    f"{place}: there is no column {expected[0]!r}; it has: {some_of(names)}; name the one to use: ",
                     param(role, near),
                 )
         return found

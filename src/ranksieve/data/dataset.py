@@ -28,6 +28,9 @@ from ranksieve.html_tables import html_facts
 from ranksieve.text_formats import category_counts, counted
 
 IDS = {"qid": "query", "doc_ids": "document"}  # arguments that hold ids, and of what
+ONE_OF_QID_AND_GROUP = (
+    "give exactly one of qid (one query id per row) and group (one size per query), or a DataFrame with a 'qid' column"
+)
 BLOCK_ROWS = 8_192  # 7 MB of 220 float32 features: large enough to amortise calls, small beside any data set
 
 
@@ -117,10 +120,7 @@ class Dataset(Described):
         if names and "label" in names and np.array_equal(X[:, names.index("label")], labels.astype(FEATURE)):
             raise DataError("the column 'label' holds the labels y and would be a feature; drop it")
         if (qid is None) == (group is None):
-            raise DataError(
-                "give exactly one of qid (one query id per row) and group (one size per query), "
-                "or a DataFrame with a 'qid' column"
-            )
+            raise DataError(ONE_OF_QID_AND_GROUP)
         if qid is not None:
             run_ids, run_lengths = runs_of(id_array(_column(qid, "qid", n_docs)))
         else:
@@ -248,7 +248,7 @@ class Dataset(Described):
     def in_order(self, names: Sequence[str], categories: Mapping[str, Sequence[str]]) -> Dataset:
         """The data set with its features in the order of the names, and the numbers of `categories`.
 
-        It is as it is if its features are others.
+        A data set with other features is returned unchanged.
         """
         data = self._reordered(names)
         return data._recoded(names, categories) if same_features(data.feature_names, names) else data

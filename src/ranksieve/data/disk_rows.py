@@ -17,13 +17,13 @@ from ranksieve.kernels.traverse_binned import RowBins
 
 WHOLE_SHARE = 0.25  # rows that cost more than this share of the whole file are read with the whole file
 CHOSEN_SHARE = 0.5  # the same for rows that were just chosen: reading the whole file mostly brings no others
-WHOLE_BYTES = 26  # of a document more than usual, while a tree is grown on all of them: gradients
+WHOLE_BYTES = 26  # more bytes of a document while a tree is grown on all documents: gradients
 PART_ROWS = 1 << 18  # slots that are worked on at a time
-SAMPLE = 64  # rows of a block from which it is found how high priorities are
+SAMPLE = 64  # rows of each block that are sampled to estimate the priorities
 RECENT = 8  # blocks whose samples count: queries differ
-SPARE_SHARE = 0.0625  # of the memory for rows, which stays free for rows that are needed before the file is read again
-COPIED_SHARE = 0.125  # of the memory for rows, at most, which copies of training rows take
-TAKEN_BYTES = 80  # of a training row besides the copy of its bins: gradients, scores, places
+SPARE_SHARE = 0.0625  # share of the memory for rows that is kept free for rows that are needed early
+COPIED_SHARE = 0.125  # largest share of the memory for rows that copies of training rows take
+TAKEN_BYTES = 80  # bytes of a training row besides the copy of its bins: gradients, scores, places
 
 
 class DiskRows:

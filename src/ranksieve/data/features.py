@@ -28,7 +28,7 @@ class FeatureInfo:
     source: str = "arrays"  # the name of the data in messages
     absent: float = 0.0  # the value of a feature that a LETOR line leaves out
     candidates: Mapping[str, Any] | None = None  # how the documents were retrieved; see retrieval's `Provenance`
-    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of categorical features, by number
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by number of a categorical feature
     left_out: Mapping[str, str] = field(default_factory=dict)  # columns of a table that are not features, and why
 
     def with_names(self, n_features: int) -> FeatureInfo:
@@ -103,10 +103,10 @@ def is_dense(name: str) -> bool:
 
 
 def same_features(given: Sequence[str], expected: Sequence[str]) -> bool:
-    """Whether features are those of the training data in the same order; those without names are matched by number.
+    """Whether features are those of the training data in the same order.
 
-    Such are `f1`, `f2`, … of LETOR, LightGBM's `Column_0`, …, and 0, 1, … of pandas. A name of one of them must not be
-    that of another one, nor may the others have numbers in another order.
+    Features without names are called `f1`, `f2`, … (LETOR), `Column_0`, … (LightGBM) or 0, 1, … (pandas). They match by
+    place, unless a name has another place in the other list, or the numbers in its names are not ascending.
 
     Examples
     --------
@@ -134,7 +134,9 @@ def _is_unnamed(names: tuple[str, ...]) -> bool:
 
 
 def numbers_of(names: Sequence[str]) -> np.ndarray | None:
-    """The numbers of features that have nothing else, all from 0 or from 1 on in any order, after the same letters.
+    """The numbers in names that are one prefix and a number, as `f3`.
+
+    None unless they are all numbers from 0, or from 1, each once.
 
     Examples
     --------
@@ -231,7 +233,7 @@ def feature_number(feature: int | str | None, names: Sequence[str]) -> int | Non
         return None
     if isinstance(feature, str):
         if feature not in names:
-            raise DataError(f"no feature is named {feature!r}; known: {some_of(names)}")
+            raise DataError(f"no feature is named {feature!r}; {did_you_mean(feature, names)}known: {some_of(names)}")
         return list(names).index(feature)
     if not 0 <= feature < len(names):
         raise DataError(f"feature {feature} does not exist; there are {len(names)}, counted from 0")

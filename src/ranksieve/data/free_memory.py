@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LARGEST_LIMIT = 1 << 60  # cgroup v1 writes a number above this where there is no limit
-USUAL_SIZE = 512 << 20  # of a process that has loaded the kernels, where the system does not say it
+USUAL_SIZE = 512 << 20  # assumed memory of a process with the kernels, where the system does not report it
 # Both versions of cgroups: the folder, its files for the limit and the use, and the entry for the cache of files
 V1 = ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 V2 = ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file")

@@ -29,9 +29,9 @@ from ranksieve.dtypes import FEATURE, LABEL, OFFSET
 from ranksieve.errors import ParameterError, check_whole, param
 from ranksieve.kernels.synthesis import fill_features
 
-MAX_DOCS = 5000  # that the first stage returns
+MAX_DOCS = 5000  # most documents that the first stage returns
 COLLECTION = 2**64 - 1  # the random stream of what all queries of a seed share
-GRADE_CHANCES = (0.45, 0.30, 0.17, 0.08)  # of grades 1 to 4 among the positives
+GRADE_CHANCES = (0.45, 0.30, 0.17, 0.08)  # shares of the grades 1 to 4 among the positives
 
 # Means of the traits:  match title auth. topic prof. fresh sem. spam intent length clicks
 HARD = np.array([2.05, 1.65, 0.8, 0, 0, 0, 1.0, 0.4, 0, 0, 0.3])
@@ -40,7 +40,7 @@ PER_GRADE = np.array([0.45, 0.35, 0.25, 0, 0, 0, 0.35, -0.12, 0, 0, 0.30])
 FIT = 0.85  # correlation of topic and profile in positives; negated in hard negatives
 AGE = 1.0  # how fresh, or how old, positives are, depending on the query's intent
 UNMATCHED = 0.22  # share of positives that do not match the query's words
-HARD_SHARE = 0.025  # of a list
+HARD_SHARE = 0.025  # share of hard negatives in a list
 
 
 def two_stage(n_queries: int, *, seed: int = 0, n_features: int = 220, start: int = 0) -> Dataset:
@@ -117,6 +117,9 @@ def cubic(n_queries: int, *, seed: int = 0, docs: int = 50, n_features: int = 50
         labels[rows] = polynomial.grades(features[rows])
     info = FeatureInfo(default_names(n_features), None, f"cubic(seed={seed})")
     return Dataset(features, Lists(labels, offsets, queries), info)
+
+
+GENERATORS = {"two-stage": (two_stage, 16), "cubic": (cubic, 1000)}  # with the queries of a block of about 40 MB
 
 
 class GeneratedSource(Source):

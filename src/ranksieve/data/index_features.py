@@ -25,7 +25,7 @@ LEXICAL = {
     "bm25_steep": "BM25, k1 = 2, b = 0.9",
     "tfidf_cosine": "cosine of the tf·idf vectors, tf as 1 + log tf",
     "lm_dirichlet": "log-likelihood ratio of the query, Dirichlet smoothing, μ = 1000",
-    "lm_jelinek": "log-likelihood ratio of the query, Jelinek–Mercer smoothing, half of it the collection",
+    "lm_jelinek": "log-likelihood ratio of the query, Jelinek–Mercer smoothing, λ = 0.5",
     "lm_absolute": "log-likelihood ratio of the query, absolute discounting, δ = 0.7",
     "dfr_inl2": "divergence from randomness, InL2",
     "dfr_pl2": "divergence from randomness, PL2",
@@ -34,15 +34,15 @@ LEXICAL = {
     **_statistics("tfidf", "tf·idf"),
     "matched": "number of the query's terms that occur",
     "matched_share": "share of the query's terms that occur",
-    "coverage": "share of the query's idf that occurs",
+    "coverage": "idf of the query's terms that occur, divided by the idf of all its terms",
     "length": "number of terms",
 }
 PROXIMITY = {
-    "window": "length of the shortest stretch with all terms that occur; missing where none does",
-    "span": "length from the first match to the last; missing where none does",
-    "position": "position of the first match; missing where there is none",
-    "bigrams": "number of the query's neighbouring pairs found side by side",
-    "run": "longest stretch of the query repeated word by word",
+    "window": "length of the shortest passage with all of the query's terms that occur; missing if none does",
+    "span": "length from the first match to the last; missing if there is none",
+    "position": "position of the first match; missing if there is none",
+    "bigrams": "number of adjacent pairs of the query's terms that occur side by side",
+    "run": "length of the longest part of the query that occurs word for word",
     "phrase": "occurrences of the whole query as a phrase",
     "ordered": f"neighbouring matches within {NEAR} positions, in the query's order",
     "unordered": f"neighbouring matches within {NEAR} positions",
@@ -56,22 +56,20 @@ QUERY = {
 FIRST = {
     FIRST_STAGE: "score of the first stage",
     "first.rank": "rank of the first stage, from 1",
-    "first.share": "score of the first stage divided by the query's best",
+    "first.share": "score of the first stage divided by the best score for the query",
 }
 assert len(LEXICAL) == N_LEXICAL
 
 
 FEEDBACK = {
+    **{f"feedback.cosine_{n}": f"cosine with the centroid of the {n} other best candidates" for n in SIZES},
     **{
-        f"feedback.cosine_{n}": f"cosine with the centroid of the first stage's {n} best (of the others)" for n in SIZES
-    },
-    **{
-        f"feedback.bm25_{n}": f"BM25 of the {N_TERMS} terms that say most about the first stage's {n} best"
+        f"feedback.bm25_{n}": f"BM25 of the {N_TERMS} terms most typical of the first stage's {n} best candidates"
         for n in MODELS
     },
 }
-OPENED = "counting 1 + exp(-p / 8) for the first occurrence, at place p"
-ADDED = f"half of it the query, half the {N_ADDED} terms that weigh most in the first stage's"
+OPENED = "where the first occurrence, at position p, counts 1 + exp(-p / 8)"
+ADDED = f"half of its weight on the {N_ADDED} terms with the largest weights in the first stage's"
 EXPANSION = {
     "opening.bm25": f"BM25 over all fields, k1 = 1.2, b = 0.6, {OPENED}",
     **{
@@ -81,8 +79,8 @@ EXPANSION = {
     **{f"expanded.bm25_{n}": f"BM25 of an expanded query, {ADDED} {n} best, k1 = 1.2, b = 0.6" for n in EXPANDED},
 }
 NEIGHBOURS = {
-    f"neighbours.score_{n}": f"mean score in the first stage, from 0 to 1 within the list, of the {n} other candidates "
-    f"most like it in their {N_COMPARED} terms of largest tf·idf; missing where none shares a term"
+    f"neighbours.score_{n}": f"mean first-stage score, scaled from 0 to 1 within the list, of the {n} most similar "
+    f"candidates, compared by their {N_COMPARED} terms of largest tf·idf; missing if none shares a term"
     for n in NEAREST
 }
 CENTROID = "dense.centroid"

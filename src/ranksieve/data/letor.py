@@ -24,7 +24,7 @@ from ranksieve.data.lists import check_id
 from ranksieve.data.pipes import permanent_paths
 from ranksieve.dtypes import MOST_FEATURES, OFFSET
 from ranksieve.errors import DataError
-from ranksieve.files import atomic_path
+from ranksieve.files import atomic_path, atomic_text
 from ranksieve.kernels import letor as kernel
 from ranksieve.text_formats import counted, split_commas
 
@@ -206,8 +206,9 @@ def write_letor(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
             if (side := _side_path(path, name)).exists():
                 raise DataError(f"{side}: would be taken for the {name}s of the new file; remove it first")
     for name in (name for name, values in sides.items() if values):
-        with atomic_path(_side_path(path, name)) as temporary:
-            temporary.write_text("".join(f"{value!r}\n" for value in np.concatenate(sides[name]).tolist()))
+        with atomic_text(_side_path(path, name)) as file:
+            for values in sides[name]:
+                file.writelines(f"{value!r}\n" for value in values.tolist())
 
 
 def _check_no_names(data: Dataset | Source) -> None:

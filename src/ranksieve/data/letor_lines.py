@@ -17,7 +17,7 @@ from ranksieve.kernels.decimals import LARGEST, LINE_FEED
 FIRST_BYTES = 1 << 18  # a small first chunk gives the number of features before much is parsed
 CHUNK_BYTES = 1 << 23  # enough lines to keep every thread busy, small beside any data set
 LINE_BYTES = 1 << 27  # a longer line is not LETOR text
-PART_BYTES = 1 << 28  # of features parsed at once; short lines with high feature numbers are parsed in parts
+PART_BYTES = 1 << 28  # bytes of features that are parsed at once; larger blocks are parsed in parts
 MAX_FEATURES = 65_536  # features are held densely, so one mistyped number must not cost all memory
 SERIAL_BYTES = 1 << 16  # waking threads costs more than parsing so little
 SEGMENTS_PER_THREAD = 4  # so that others wait little for a slow thread
@@ -160,14 +160,14 @@ def _fill(path: str, buffer: np.ndarray, bounds: np.ndarray, sizes: np.ndarray, 
     if len(bad):
         code, place = (int(number) for number in reports[bad[0], 1:3])
         line = lines.first_line + lines.text.count(b"\n", lines.start, place)
-        raise DataError(f"{path}:{line}: {_complaint(lines.text, code, place)}")
+        raise DataError(f"{path}:{line}: {_message(lines.text, code, place)}")
     for row in np.flatnonzero(doubtful).tolist():
         _repair(lines, row)
     lines.n_named = int(reports[:, 3].sum())
     return int(reports[:, 0].max())
 
 
-def _complaint(text: bytearray, code: int, place: int) -> str:
+def _message(text: bytearray, code: int, place: int) -> str:
     end = text.find(b"\n", place, place + 200)
     words = bytes(text[place : end if end >= 0 else place + 200]).split(maxsplit=1)
     token = words[0] if words else b""

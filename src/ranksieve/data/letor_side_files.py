@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -89,37 +90,41 @@ class SideFiles:
         )
 
 
-def _read_numbers(path: str, expected: str, is_valid: Callable[[float], bool]) -> list[float]:
+def _read_numbers(path: str, expected: str, is_valid: Callable[[float], bool]) -> np.ndarray:
     """The numbers of a file with one per line; blank lines are skipped."""
+    values = array("d")  # a large file has tens of millions of lines
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            texts = {number: line.strip() for number, line in enumerate(file, 1) if line.strip()}
+            for number, line in enumerate(file, 1):
+                text = line.strip()
+                if text:
+                    values.append(_to_number(text))
+                    if not is_valid(values[-1]):
+                        raise DataError(f"{path}:{number}: {text[:40]!r} is not valid; expected {expected}")
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
-    values = []
-    for number, text in texts.items():
-        try:
-            values.append(float(text))
-        except ValueError:
-            values.append(math.nan)
-        if not is_valid(values[-1]):
-            raise DataError(f"{path}:{number}: {text[:40]!r} is not valid; expected {expected}")
     if not values:
         raise DataError(f"{path}: the file is empty; expected {expected}")
-    return values
+    return np.array(values)
+
+
+def _to_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _read_sizes(path: str) -> np.ndarray:
     expected = "the size of one query per line, an integer from 1"
-    return np.array(_read_numbers(path, expected, lambda n: 1 <= n < 2**31 and n == math.floor(n)), dtype=OFFSET)
+    return _read_numbers(path, expected, lambda n: 1 <= n < 2**31 and n == math.floor(n)).astype(OFFSET)
 
 
 def _read_weights(path: str) -> np.ndarray:
     expected = "one weight per line, finite and not negative"
-    return np.array(_read_numbers(path, expected, lambda n: 0 <= n < math.inf), dtype=np.float64)
+    return _read_numbers(path, expected, lambda n: 0 <= n < math.inf)
 
 
 def _read_positions(path: str) -> np.ndarray:
     expected = f"one position per line, {EXPECTED_POSITION}"
-    numbers = _read_numbers(path, expected, lambda n: 0 <= n <= MAX_POSITION and n == math.floor(n))
-    return np.array(numbers, dtype=POSITION)
+    return _read_numbers(path, expected, lambda n: 0 <= n <= MAX_POSITION and n == math.floor(n)).astype(POSITION)

@@ -19,11 +19,28 @@ EXPECTED_POSITION = f"a rank from 1 to {MAX_POSITION}, or 0 for documents that w
 class Lists:
     """The documents of queries without their features: query q owns rows `offsets[q]:offsets[q + 1]`.
 
-    If rows had to be regrouped by query, `order[i]` is the user's row of row i; else it is None. `positions` are the
-    ranks, from 1, at which documents were shown where labels are clicks; 0 for documents that were not.
+    Attributes
+    ----------
+    stored_labels
+        The label of each document as it is kept, which `small` lists do in one byte each. Code that only compares
+        labels reads these, and needs no copy. `labels` are the same numbers as float32.
+    offsets
+        The first row of each query, and the number of rows.
+    query_ids
+        The ids of the queries.
+    doc_ids, weights
+        Id and weight of each document, or None.
+    order
+        If rows had to be regrouped by query, `order[i]` is the user's row of row i; else None.
+    positions
+        The ranks, from 1, at which documents were shown where labels are clicks; 0 for documents that were not shown.
 
-    `labels` are always float32. `stored_labels` are the same numbers as they are kept, which `small` lists do in one
-    byte each: code that only compares labels reads these, and needs no copy.
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> lists = rs.Dataset.from_arrays([[0.5], [0.1], [0.9]], [1, 0, 2], qid=["a", "a", "b"]).lists
+    >>> lists.labels.tolist(), lists.offsets.tolist(), lists.sizes.tolist()
+    ([1.0, 0.0, 2.0], [0, 2, 3], [2, 1])
     """
 
     stored_labels: np.ndarray
@@ -41,14 +58,17 @@ class Lists:
 
     @property
     def n_docs(self) -> int:
+        """Number of documents."""
         return len(self.stored_labels)
 
     @property
     def n_queries(self) -> int:
+        """Number of queries."""
         return len(self.offsets) - 1
 
     @property
     def sizes(self) -> np.ndarray:
+        """Number of documents of each query."""
         return np.diff(self.offsets)
 
     def ordered(self, values: np.ndarray) -> np.ndarray:
@@ -60,7 +80,7 @@ class Lists:
         """Weight of each query: the mean weight of its documents, as in LightGBM."""
         if self.weights is None:
             return None
-        return np.add.reduceat(self.weights, self.offsets[:-1]) / self.sizes
+        return np.asarray(np.add.reduceat(self.weights, self.offsets[:-1]) / self.sizes)
 
     def query_blocks(self) -> Iterator[tuple[int, int]]:
         """Ranges of whole queries that have about `BLOCK_DOCS` documents, at least one query each."""
@@ -93,9 +113,7 @@ class Lists:
 
     def take_queries(self, queries: np.ndarray) -> tuple[Lists, np.ndarray]:
         """The lists of some queries, in the given order, and their rows in these lists."""
-        sizes = self.sizes[queries]
-        offsets = starts_of(sizes)
-        rows = np.repeat(self.offsets[queries] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        rows, offsets = pieces_of(self.offsets, queries)
         return self._subset(rows, queries, offsets), rows
 
     def _subset(self, rows: np.ndarray, queries: np.ndarray, offsets: np.ndarray) -> Lists:
@@ -107,10 +125,24 @@ class Lists:
         )
 
 
+def pieces_of(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Some of the pieces into which `offsets` cut an array, one after the other: their places, and new offsets."""
+    sizes = np.diff(offsets)[chosen]
+    starts = starts_of(sizes)
+    return np.repeat(offsets[chosen] - starts[:-1], sizes) + np.arange(starts[-1]), starts
+
+
 def document_columns(data: Any, take: Callable[[np.ndarray], np.ndarray]) -> dict[str, Any]:
     """What `take` returns for document ids, weights and positions of `Lists` or a `Block`; None where it has none."""
     columns = {name: getattr(data, name) for name in ("doc_ids", "weights", "positions")}
     return {name: None if column is None else take(column) for name, column in columns.items()}
+
+
+def share_of(n: Any, share: float) -> Any:
+    """`ceil(share · n)` of a number or of several."""
+    # 0.1 · 30 is 3.0000000000000004 in binary: slightly above an integer is that number
+    count = np.ceil(share * n - 1e-9 * n).astype(np.int64)
+    return count if isinstance(n, np.ndarray) else int(count)
 
 
 def starts_of(sizes: Any) -> np.ndarray:
@@ -258,7 +290,7 @@ def check_positions(positions: np.ndarray, n_docs: int) -> np.ndarray:
 
 def are_positions(values: np.ndarray) -> np.ndarray:
     """Which values are positions."""
-    return (values >= 0) & (values <= MAX_POSITION) & (values == np.floor(values))
+    return np.asarray((values >= 0) & (values <= MAX_POSITION) & (values == np.floor(values)))
 
 
 def list_facts(lists: Lists, n_features: int) -> list[tuple[str, str]]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from ranksieve.data.lists import Lists, starts_of
+from ranksieve.data.lists import Lists, share_of, starts_of
 from ranksieve.dtypes import GRADE, ROW
 from ranksieve.kernels.counter_random import draw_per_query
 from ranksieve.kernels.offsets import largest_per_query
@@ -15,25 +14,32 @@ from ranksieve.kernels.offsets import largest_per_query
 PART_ROWS = 1 << 18  # labels that are worked on at a time
 
 
-def share_of(n: Any, share: float) -> Any:
-    """`ceil(share · n)` of a number or of several."""
-    # 0.1 · 30 is 3.0000000000000004 in binary: slightly above an integer is that number
-    count = np.ceil(share * n - 1e-9 * n).astype(np.int64)
-    return count if isinstance(n, np.ndarray) else int(count)
-
-
 class Negatives:
-    """The positive and negative rows of each query, counted once."""
+    """The positive and negative rows of each query, counted once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ranksieve as rs
+    >>> lists = rs.Dataset.from_arrays(np.zeros((5, 1)), [1, 0, 0, 2, 0], group=[3, 2]).lists
+    >>> negatives = Negatives(lists)
+    >>> negatives.positives.tolist(), negatives.rows.tolist(), negatives.offsets.tolist()
+    ([0, 3], [1, 2, 4], [0, 2, 3])
+    >>> negatives.largest(np.array([9.0, 1.0, 2.0, 9.0, 3.0]), negatives.counts(0.5, 1)).tolist()
+    [2, 4]
+    """
 
     def __init__(self, lists: Lists) -> None:
         self._lists = lists
 
     @cached_property
     def positives(self) -> np.ndarray:
+        """The rows of the positives, ascending."""
         return np.flatnonzero(self._lists.stored_labels).astype(ROW)
 
     @cached_property
     def rows(self) -> np.ndarray:
+        """The rows of the negatives, ascending."""
         grades = self._lists.stored_labels
         rows, end = np.empty(len(grades) - np.count_nonzero(grades), ROW), 0
         for start in range(0, len(grades), PART_ROWS):  # of 64-bit numbers there are never many
@@ -49,6 +55,7 @@ class Negatives:
 
     @cached_property
     def offsets(self) -> np.ndarray:
+        """Query q owns the negatives `rows[offsets[q]:offsets[q + 1]]`."""
         offsets = self._lists.offsets
         return offsets - np.searchsorted(self.positives, offsets.astype(ROW))  # others are cast
 
@@ -64,7 +71,7 @@ class Negatives:
     def counts(self, share: float, at_least: int) -> np.ndarray:
         """`ceil(share · n)` of each query's n negatives, at least `at_least`, at most all."""
         n = np.diff(self.offsets)
-        return np.minimum(np.maximum(share_of(n, share), at_least), n)
+        return np.asarray(np.minimum(np.maximum(share_of(n, share), at_least), n))
 
     def largest(self, values: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """The `counts[q]` negatives of each query with the largest values (one a document), ties by row; ascending."""

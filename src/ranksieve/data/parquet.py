@@ -28,15 +28,14 @@ from ranksieve.dtypes import FEATURE, POSITION
 from ranksieve.errors import DataError
 from ranksieve.files import atomic_path
 
-MAGIC = b"PAR1"
-COLUMNS = ("label", "qid", "docid", "weight", "position")  # of a packed file, besides its features
+COLUMNS = ("label", "qid", "docid", "weight", "position")  # columns of a packed file besides its features
 CATEGORY = pa.dictionary(pa.int32(), pa.string())
 OPTIONAL = {"docid": pa.string(), "weight": pa.float64(), "position": pa.int16()}
 FORMAT_KEY = b"ranksieve"
 FORMAT_VERSION = 1
 GROUP_ROWS = 16_384  # 14 MB of 220 features: a reader holds a group, compressed and not
 PAGE_BYTES = 1 << 16  # a reader holds one page of every column
-BUFFER_BYTES = 1 << 16  # of every column
+BUFFER_BYTES = 1 << 16  # bytes of the buffer of each column
 
 
 class ParquetSource(TableSource):

@@ -12,24 +12,23 @@ import pyarrow as pa
 
 from ranksieve.data.blocks import ListsBuilder, Source, check_narrow, widened
 from ranksieve.data.categories import Categorical, Encoder, check_same_codes, columns_text
-from ranksieve.data.compression import first_bytes
+from ranksieve.data.compression import PARQUET_MAGIC, first_bytes
 from ranksieve.data.csv import CsvSource, is_csv
 from ranksieve.data.data_file import COLUMN_PARAMETERS, NEEDED, DataFile, ReadOptions
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import Described, check_feature_names
 from ranksieve.data.letor import TextSource
-from ranksieve.data.other_files import other_file
-from ranksieve.data.parquet import MAGIC, ParquetSource
+from ranksieve.data.other_files import INDEX_HEADER, other_file, starts_like_model
+from ranksieve.data.parquet import ParquetSource
 from ranksieve.data.pipes import spool_pipe
 from ranksieve.data.tables import MemoryTable, is_table
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError, check_arguments, check_choice, param
+from ranksieve.errors import DataError, ParameterError, check_choice, did_you_mean, param
 
 if TYPE_CHECKING:
     from ranksieve.data.binned import Binned
 
 MISSING = {"zero": 0.0, "nan": float("nan")}  # the values of a feature that a line of text does not name
-MODELS = (b"tree\n", b"tree\r\n", b"{", b"<", b"## LambdaMART", b"## MART", b"## Random Forests")  # their first bytes
 READ_ROWS = 4_096  # at a time: besides the data set, `read` should need next to nothing
 MOVED_ROWS = 4_096  # at a time, where rows get wider in place
 
@@ -106,12 +105,17 @@ def open_data(  # type: ignore[misc]  # the signatures above leave the options o
 
 
 def _open_file(path: str, options: ReadOptions) -> Source:
+    if os.path.isfile(os.path.join(path, INDEX_HEADER)):
+        raise DataError(
+            f"{path}: is an index, not data; make data of it with: ranksieve features {path} QUERIES --qrels QRELS "
+            "--out data.parquet"
+        )
     head = first_bytes(path)
-    if head.startswith(MAGIC):
+    if head.startswith(PARQUET_MAGIC):
         return ParquetSource(path, options)
     if (other := other_file(path)) is not None:
         raise DataError(f"{path}: {other.refusal('data')}")
-    if head.startswith(MODELS) or b'[{"nodeid"' in head:
+    if starts_like_model(head):
         raise DataError(f"{path}: is a model, not data; give labels and features as LETOR, CSV or Parquet")
     if is_csv(path, options.columns):
         return CsvSource(path, options)
@@ -140,7 +144,7 @@ def read(data: Any, *, missing: str = "zero", first_stage: int | str | None = No
     data
         A file name, a pandas, polars or Arrow table with columns `label` and `qid`, or a `Dataset`, which is returned.
     missing : "zero" or "nan"
-        The value of a feature that a line of text does not name.
+        The value of a feature that is absent from a LETOR line.
     first_stage
         The feature with the first stage's score, by number from 0 or name.
     **columns
@@ -157,8 +161,12 @@ def read(data: Any, *, missing: str = "zero", first_stage: int | str | None = No
     >>> data.features.tolist(), data.labels.tolist(), data.query_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [2.0, 0.0], [10])
     """
-    unknown = [name for name in columns if name not in COLUMN_PARAMETERS]
-    check_arguments("read", unknown, ("missing", "first_stage", *COLUMN_PARAMETERS))
+    for name in columns:
+        if name not in COLUMN_PARAMETERS:
+            known = ("missing", "first_stage", *COLUMN_PARAMETERS)
+            raise ParameterError(
+                f"read has no parameter {name!r}; {did_you_mean(name, known)}expected {', '.join(known)}"
+            )
     opened = open_values(DataFile(data, **columns) if columns else data, missing=missing, first_stage=first_stage)
     return opened if isinstance(opened, Dataset) else read_source(opened)
 

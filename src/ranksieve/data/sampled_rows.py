@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ranksieve.kernels.counter_random import GOLDEN, splitmix64
+
 STRIPE = 16_384  # rows; those of a row group of our Parquet files
 ALL = 16  # stripes that are taken as a whole
 FARTHEST = 8  # at least one stripe in so many is taken
@@ -50,7 +52,7 @@ def rows_by_weight(n_rows: int) -> dict[int, int]:
 
 
 def share_below(n_expected: float, n_rows: int) -> float:
-    """The share of the range of keys, from 0 on, in which so many of the sampled rows have theirs on average."""
+    """The share of the range of keys, counted from 0, that contains the keys of `n_expected` rows on average."""
     counts = rows_by_weight(n_rows)
     total = sum(weight * n for weight, n in counts.items())
     for weight, n in counts.items():
@@ -67,12 +69,4 @@ def key_of(rows: np.ndarray, weight: int) -> np.ndarray:
     The keys of rows of weight w are in the first w-th of the range of keys, so that these rows are w times as frequent
     in a sample that is smaller than their number.
     """
-    return _hash(rows) // np.uint64(weight)
-
-
-def _hash(numbers: np.ndarray) -> np.ndarray:
-    """splitmix64 (Steele, Lea and Flood 2014): a bijection, so no two rows share a value."""
-    z = numbers + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return np.asarray(splitmix64(rows + GOLDEN) // np.uint64(weight))

@@ -18,6 +18,7 @@ from ranksieve.data.negatives import Negatives, largest_rows
 from ranksieve.dtypes import ROW
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
 from ranksieve.rules import checked_fields, choice, integer, parameter, share
+from ranksieve.text_formats import counted
 
 FEW = 0.05  # of the positives may be ranked beyond k without a warning; with more, models prefer low first-stage scores
 
@@ -217,8 +218,16 @@ def split_queries(n_queries: int, shares: Sequence[float] = (0.6, 0.2, 0.2), *, 
     borders = np.round(np.cumsum(given) * n_queries).astype(int)
     parts = np.split(np.random.default_rng(seed).permutation(n_queries), borders[:-1])
     if min(map(len, parts)) == 0:
-        raise DataError(f"{n_queries} queries cannot be split {list(shares)}; every part needs at least one")
+        raise too_few_queries(n_queries, shares)
     return [np.sort(part) for part in parts]
+
+
+def too_few_queries(n_queries: int, shares: Sequence[float]) -> DataError:
+    """The error if a part of a split would have no queries."""
+    return DataError(
+        f"the shares {', '.join(f'{one:g}' for one in shares)} of {counted(query=n_queries)} leave a part empty; use "
+        "larger shares or more queries"
+    )
 
 
 def fold_queries(n_queries: int, n_folds: int = 5, *, seed: int = 0) -> Iterator[tuple[np.ndarray, ...]]:

@@ -22,7 +22,7 @@ from ranksieve.errors import DataError, param
 from ranksieve.files import atomic_path, scratch_path
 
 CUTS = ("thresholds", "offsets", "features")  # arrays of a `Binning`
-CODES = "codes_"  # and the beginning of the names of others
+CODES = "codes_"  # the names of arrays with codes begin so
 
 
 @dataclass(frozen=True)

@@ -76,13 +76,15 @@ class TableSource(Source):
         first_stage, self.noted_first_stage = options.first_stage, noted_first_stage
         if first_stage is None and noted_first_stage in names:
             first_stage = noted_first_stage
+        try:
+            number = feature_number(first_stage, names)
+        except DataError as error:
+            raise error.with_prefix(f"{place}: ") from None
         found = {**info.categories, **category_names(self._encoders)}
         categories = {name: found[name] for name in names if name in found}
         features = set(names)
         left_out = options.reasons([name for name in schema.names if name not in features], self._columns)
-        self.info = FeatureInfo(
-            names, feature_number(first_stage, names), place, info.absent, info.candidates, categories, left_out
-        )
+        self.info = FeatureInfo(names, number, place, info.absent, info.candidates, categories, left_out)
 
     def fingerprint(self) -> list[Any] | None:
         """Also the columns that are not features."""
@@ -251,12 +253,12 @@ def not_numbers(
     """What to do with a column that holds no numbers; `features_only` is that of `ReadOptions`."""
     if role:
         values = {"label": "labels as numbers, such as 0 for not relevant and 1 for relevant"}
-        return [f"write {values.get(role, f'{role}s as numbers')}, or name another column, ", param(role, "NAME")]
+        return [f"write {values.get(role, f'{role}s as numbers')}, or name another column with ", param(role, "NAME")]
     use = "a feature of 0 and 1 for each value in them" if of_lists else "its categories"
     name = without_comma(name)
     if features_only:
-        return [f"drop it, or use {use}, ", param("categorical", name), " of Ranker.fit or of DataFile(table, …)"]
-    return ["leave it out, ", param("ignore", name), f", or use {use}, ", param("categorical", name)]
+        return [f"drop it, or use {use} with ", param("categorical", name), " of Ranker.fit or of DataFile(table, …)"]
+    return ["leave it out with ", param("ignore", name), f", or use {use} with ", param("categorical", name)]
 
 
 def _to_numpy(column: Any) -> np.ndarray:

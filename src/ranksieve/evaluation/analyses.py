@@ -11,17 +11,35 @@ import numpy as np
 from ranksieve.errors import DataError, ParameterError, check_whole, param
 from ranksieve.kernels.similarity import count_pairs
 
-QUERIES_AT_ONCE = 256  # of `shared_leaves`: a row of counts for each
+QUERIES_AT_ONCE = 256  # queries that `shared_leaves` counts at a time; each has a row of counts
 
 
 @dataclass(frozen=True)
 class SizeBuckets:
-    """Queries put together by the size of their lists: bucket b holds sizes from `edges[b]` to below `edges[b + 1]`."""
+    """Queries put together by the size of their lists, as `difference_by_size` returns them.
+
+    Attributes
+    ----------
+    edges
+        Bucket b holds sizes from `edges[b]` to below `edges[b + 1]`.
+    n_queries
+        The number of queries of each bucket.
+    differences
+        Mean of a minus b; NaN where a bucket has no query.
+    errors
+        Standard error of that mean; NaN where a bucket has fewer than two queries.
+
+    Examples
+    --------
+    >>> buckets = difference_by_size([0.5, 0.7, 0.9], [0.25, 0.7, 0.5], [120, 40, 199])
+    >>> buckets.n_queries.tolist(), buckets.errors.round(3).tolist()
+    ([1, 2], [nan, 0.075])
+    """
 
     edges: np.ndarray
     n_queries: np.ndarray
-    differences: np.ndarray  # mean of a minus b; NaN where a bucket has no query
-    errors: np.ndarray  # standard error of that mean; NaN where a bucket has fewer than two queries
+    differences: np.ndarray
+    errors: np.ndarray
 
 
 def difference_by_size(a: Any, b: Any, sizes: Any, *, width: int = 100) -> SizeBuckets:
@@ -174,7 +192,7 @@ def rank_distribution(ranks: Any, counts: Any, n_ranks: int | None = None) -> np
         raise ParameterError(
             param("n_ranks"), f" is {n_ranks}, but rank {ranks.max()} was selected; give at least that"
         )
-    return np.cumsum(np.bincount(ranks, weights=counts, minlength=most + 1)[1:]) / counts.sum()
+    return np.asarray(np.cumsum(np.bincount(ranks, weights=counts, minlength=most + 1)[1:]) / counts.sum())
 
 
 def shared_leaves(leaves: Any, offsets: Any) -> np.ndarray:

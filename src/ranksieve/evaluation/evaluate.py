@@ -6,14 +6,22 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import SCORE
-from ranksieve.errors import DataError, ParameterError, RanksieveWarning, check_arguments, check_choice, param
+from ranksieve.errors import (
+    DataError,
+    ParameterError,
+    RanksieveWarning,
+    caller_level,
+    check_choice,
+    check_once,
+    param,
+)
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.evaluation.significance import TESTS, TestResult
 from ranksieve.forest.forest import check_no_file_name
@@ -52,9 +60,37 @@ class ResultTable(list[dict[str, Any]]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """Per-query values of one or more systems; `values[name][metric]` is in the order of `query_ids`.
+    """Values of metrics per query, for one or more systems, as `evaluate` returns them.
 
-    Where a system or a metric is left out, the first one is taken.
+    Methods take the name of a system and a metric. The default is the first system, and the first metric.
+
+    Attributes
+    ----------
+    query_ids
+        The ids of the queries.
+    values
+        `values[name][metric]` has one number per query, in the order of `query_ids`; NaN where the query is left out.
+    metrics
+        The metrics, with their conventions.
+    query_weights
+        The weights of the queries in means; None: all the same.
+    ties
+        How equal scores were ranked, in words, where it differs from the metrics' `ties`.
+    notes
+        More conventions, a sentence each.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> train, test = rs.synth.cubic(20), rs.synth.cubic(20, start=20)
+    >>> models = {"short": rs.train(train, trees=2, leaves=4), "long": rs.train(train, trees=20, leaves=4)}
+    >>> result = rs.evaluate(models, test, metrics=("ndcg@10", "map"))
+    >>> result.per_query("long", "map").shape, result.mean("long") > result.mean("short")
+    ((20,), True)
+    >>> result.compare("long", "short").p_value < 0.05
+    True
+    >>> [row["name"] for row in result.table()]
+    ['short', 'long']
     """
 
     query_ids: np.ndarray
@@ -96,7 +132,7 @@ class Evaluation:
         return rows
 
     def cells(self) -> list[list[str]]:
-        """The table as text: the metrics' names, what they read of a label, and one row per system."""
+        """The table as text: the metrics' names, how they use labels, and one row per system."""
         p_value = ["p-value"] if len(self.values) > 1 else []
         names, relevance = [""], [""]
         for metric in self.metrics:
@@ -173,7 +209,6 @@ def evaluate(
     metrics: str | Metric | Iterable[str | Metric] = ("ndcg@10",),
     *,
     weighted: bool = False,
-    **unknown: NoReturn,
 ) -> Evaluation:
     """Measure one or more systems on a data set.
 
@@ -199,8 +234,8 @@ def evaluate(
     Examples
     --------
     >>> import numpy as np
-    >>> from ranksieve.data.dataset import Dataset
-    >>> data = Dataset.from_arrays(np.zeros((4, 1)), [1, 0, 2, 0], qid=[7, 7, 8, 8])
+    >>> import ranksieve as rs
+    >>> data = rs.Dataset.from_arrays(np.zeros((4, 1)), [1, 0, 2, 0], qid=[7, 7, 8, 8])
     >>> result = evaluate({"first": [2, 1, 1, 2], "second": [1, 2, 1, 2]}, data, ["ndcg@10", "mrr"])
     >>> result.mean("first", "mrr"), result.values["second"]["mrr"].tolist()
     (0.75, [0.5, 0.5])
@@ -217,7 +252,6 @@ def evaluate(
     first   0.8155                    0.7500
     second  0.6309   1.0000           0.5000  1.0000
     """
-    check_arguments("evaluate", unknown, ("metrics", "weighted"))
     if isinstance(scores, Lists | Dataset) or hasattr(data, "predict"):
         raise DataError("models or scores come first, then data: rs.evaluate(model, data)")
     systems = _named(scores)
@@ -260,9 +294,9 @@ def _warn_if_undefined(values: Mapping[str, Mapping[str, np.ndarray]]) -> None:
         if np.isnan(found).all():
             warnings.warn(
                 RanksieveWarning(
-                    f"{metric} is undefined, no query has a positive document; check the labels of the data"
+                    f"{metric} is undefined because no query has a positive document; check the labels of the data"
                 ),
-                stacklevel=3,
+                stacklevel=caller_level(),
             )
 
 
@@ -271,10 +305,7 @@ def wanted_metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metr
     parsed = tuple(map(parse_metric, [metrics] if isinstance(metrics, str | Metric) or callable(metrics) else metrics))
     if not parsed:
         raise ParameterError("got no metrics; give at least one, as in 'ndcg@10'")
-    names = [str(metric) for metric in parsed]
-    for name in names:
-        if names.count(name) > 1:
-            raise ParameterError(f"{name} is given twice; measure it with other conventions in a second call")
+    check_once(map(str, parsed), "measure it with other conventions in a second call")
     return parsed
 
 

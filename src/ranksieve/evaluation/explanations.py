@@ -18,7 +18,7 @@ from ranksieve.forest.score_file import read_for_models
 from ranksieve.text_formats import counted, some_of
 
 REMOVALS = {
-    "contribution": "its contributions are subtracted from the scores; its mean effect stays",
+    "contribution": "its contributions are replaced by their mean",
     "missing": "its values are set to missing, and the documents are scored again",
 }
 
@@ -27,6 +27,15 @@ REMOVALS = {
 class Difference:
     """The difference of one feature's contributions to the scores of two documents.
 
+    Attributes
+    ----------
+    feature
+        The name of the feature.
+    value_above, value_below
+        Its value in the upper and in the lower document; a category by its name, where it has one.
+    above, below
+        Its contribution to the score of each.
+
     Examples
     --------
     >>> print(Difference("bm25", value_above=12.5, value_below=3.0, above=0.4, below=-0.25))
@@ -34,9 +43,9 @@ class Difference:
     """
 
     feature: str
-    value_above: float | str  # a category by its name, where it has one
+    value_above: float | str
     value_below: float | str
-    above: float  # contribution to the score of the upper document
+    above: float
     below: float
 
     @property
@@ -62,9 +71,38 @@ def value_text(value: float | str) -> str:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Explanation:
-    """The documents of one query, in their given order, with their scores and what each feature added to them.
+    """The documents of one query with their scores and what each feature added to them, as `explain` returns them.
 
-    `scores[i] = expected + contributions[i].sum()`; ranks count from 1, equal scores keep their order.
+    Documents have their given order. `scores[i] = expected + contributions[i].sum()`. Ranks count from 1; equal scores
+    keep their order.
+
+    Attributes
+    ----------
+    model
+        The model.
+    query_id
+        The id of the query.
+    documents
+        The ids of the documents.
+    labels, features, scores
+        Labels, values of the features, and scores of the documents.
+    contributions
+        What each feature added to each score: an array (n_docs, n_features).
+    expected
+        The mean score of the model on its training documents.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.synth.cubic(20)
+    >>> found = rs.explain(rs.train(data, trees=5, leaves=4), data, query=3)
+    >>> found
+    Explanation(query 3, 50 documents)
+    >>> found.contributions.shape, sorted(found.ranks.tolist())[:3]
+    ((50, 50), [1, 2, 3])
+    >>> largest = found.why(1, 50)[0]  # the best document against the last one
+    >>> largest.difference > 0
+    True
     """
 
     model: Forest | CtrForest
@@ -73,14 +111,15 @@ class Explanation:
     labels: np.ndarray
     features: np.ndarray
     scores: np.ndarray
-    contributions: np.ndarray  # n_docs × n_features
-    expected: float  # the model's mean score on its training documents
+    contributions: np.ndarray
+    expected: float
 
     def __repr__(self) -> str:
         return f"Explanation(query {self.query_id}, {counted(document=len(self.scores))})"
 
     @property
     def feature_names(self) -> tuple[str, ...]:
+        """The names of the features."""
         return self.model.feature_names
 
     @property

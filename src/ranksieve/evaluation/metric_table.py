@@ -6,7 +6,8 @@ Arrays are taken as checked; `Metric.per_query` checks them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from ranksieve.data.lists import starts_of
 from ranksieve.dtypes import LABEL, OFFSET, ROW, SCORE
 from ranksieve.errors import DataError, param
 from ranksieve.kernels import metrics as kernels
-from ranksieve.kernels.metrics import PRECISION, RECIPROCAL, STOPPING, WEIGHTED
+from ranksieve.kernels.metric_kinds import PRECISION, RECIPROCAL, STOPPING, WEIGHTED
 
 if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric
@@ -37,7 +38,7 @@ class Definition:
     """What a metric is made of.
 
     A query's value is the sum of gain × weight over its ranks, divided by the norm. `kind` is how the weight of a
-    rank depends on the documents above it, one of the constants of `kernels.crossings` and `kernels.lambdas`:
+    rank depends on the documents above it, one of `kernels.metric_kinds`:
 
     - `WEIGHTED`: it does not; the weight is given by `weights`.
     - `PRECISION`: the weight is the precision at that rank, as in MAP.
@@ -88,16 +89,16 @@ def graded_gains(labels: np.ndarray, gain: str | tuple[float, ...]) -> np.ndarra
         if highest > MAX_EXP_LABEL:
             raise DataError(
                 f"label {highest:g} is too large for the gain 2^label - 1, which is for grades up to {MAX_EXP_LABEL}; "
-                "use nDCG, whose gain is the label, map the labels to fewer grades, or give one gain per grade, ",
-                param("gains", "0,1,3"),
-            )
+                "use ", param("metric", "nDCG@10"), " (its gain is the label; ndcg@10 has 2^label - 1), or map the "
+                "labels to fewer grades",
+            )  # fmt: skip
         return np.exp2(labels) - 1
     grades = labels.astype(np.int64)
     if (grades != labels).any() or highest >= len(gain):
         odd = labels[np.argmax((grades != labels) | (labels >= len(gain)))]
         raise DataError(
             f"label {odd:g} has no entry in the gain table of {len(gain)} entries, which is for labels "
-            f"0 to {len(gain) - 1}; add entries, or leave the table out"
+            f"0 to {len(gain) - 1}; give one gain for every label from 0 to the largest, or leave the table out"
         )
     return np.asarray(gain, dtype=SCORE)[grades]
 
@@ -234,19 +235,24 @@ def measure(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.
     if definition.measure is not None:
         values = definition.measure(metric, labels, scores, offsets)
     else:
-        assert definition.gain is not None
-        by = None if definition.norm is None else definition.norm(metric, labels, offsets)
-        gain = definition.gain(metric, labels)
-        ranking = rank(metric, labels, scores, offsets, gain, is_linear=definition.kind == WEIGHTED)
-        values = sums_of(metric, ranking, rank_weights(metric, offsets))
-        values = values if by is None else divide(values, by)
+        by = norms(metric, labels, offsets)  # first: its errors are about the largest labels
+        values = divide(sums(metric, labels, scores, offsets), by)
     if definition.function is None:
         values[count_positives(metric, labels, offsets) == 0] = np.nan
     return values
 
 
+def sums(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The sum of gain × weight over the ranks of every query."""
+    definition = METRICS[metric.name]
+    assert definition.gain is not None
+    gain = definition.gain(metric, labels)
+    ranking = rank(metric, labels, scores, offsets, gain, is_linear=definition.kind == WEIGHTED)
+    return sums_of(metric, ranking, rank_weights(metric, offsets))
+
+
 def sums_of(metric: Metric, ranking: Ranking, weights: np.ndarray) -> np.ndarray:
-    """The sums over ranks, before they are normalised; `weights` are those of `rank_weights`."""
+    """The sums of a ranking; `weights` are those of `rank_weights`."""
     kind = METRICS[metric.name].kind
     if kind == WEIGHTED:
         return weighted_gains(ranking.gains, ranking.bounds, weights)
@@ -265,8 +271,13 @@ def _average_ndcg(metric: Metric, labels: np.ndarray, scores: np.ndarray, offset
     return out
 
 
-def discounts(metric: Metric, ranks: np.ndarray) -> np.ndarray:
-    return 1 / np.log2(ranks + 1)
+def log2_discounts(ranks: Iterable[int]) -> np.ndarray:
+    """The weights 1 / log2(1 + rank) of DCG. They have the same bits on every CPU, which those of `np.log2` do not."""
+    return np.array([1.0 / math.log2(1 + rank) for rank in ranks])
+
+
+def _discounts(metric: Metric, ranks: np.ndarray) -> np.ndarray:
+    return log2_discounts(ranks.tolist())
 
 
 def _mean_of_precisions(metric: Metric, ranks: np.ndarray) -> np.ndarray:
@@ -296,16 +307,16 @@ def _positives(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> np.nd
 
 
 BUILT_IN = {
-    "ndcg": Definition(graded, discounts, norm=_ideal),
-    "dcg": Definition(graded, discounts),
+    "ndcg": Definition(graded, _discounts, norm=_ideal),
+    "dcg": Definition(graded, _discounts),
     "map": Definition(positive, kind=PRECISION, norm=_positives),
     "mrr": Definition(positive, kind=RECIPROCAL),
     "p": Definition(positive, _one_in_k, needs_k=True),
     "recall": Definition(positive, _equal, norm=_positives, needs_k=True),
     "err": Definition(stop_chances, kind=STOPPING),
     "rbp": Definition(positive, _geometric),
-    "avg-ndcg": Definition(graded, discounts, needs_k=True, measure=_average_ndcg),
+    "avg-ndcg": Definition(graded, _discounts, needs_k=True, measure=_average_ndcg),
     "avg-p": Definition(positive, _mean_of_precisions, needs_k=True),
 }
 
-METRICS: dict[str, Definition] = dict(BUILT_IN)  # and those that users register
+METRICS: dict[str, Definition] = dict(BUILT_IN)  # the built-in metrics, and those that users register

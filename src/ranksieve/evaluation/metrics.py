@@ -63,7 +63,7 @@ VALID: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 _ONLY_FOR = {"rel": positive, "highest": stop_chances}  # the gains that read these options
 
-_TIES = {"order": "ties in input order", "mean": "mean over tied orders", "worst": "ties in the worst order"}
+_TIES = {"order": "ties in input order", "mean": "mean over the orders of ties", "worst": "ties in the worst order"}
 _GAINS = {"exp": "gain 2^label-1", "linear": "gain = label"}
 
 
@@ -136,7 +136,7 @@ class Metric:
             raise ParameterError(f"{name} needs a cut-off; write it as in '{name}@10'")
         if self.ties == "mean" and not known.mean_ties:
             able = ", ".join(name for name, other in METRICS.items() if other.mean_ties)
-            raise ParameterError(f"{self.name} has no mean over tied orders; use ties='order' or 'worst', or {able}")
+            raise ParameterError(f"{self.name} has no mean over orders of ties; use ties='order' or 'worst', or {able}")
 
     def __str__(self) -> str:
         options = [f"p={self.p:g}"] if self.name == "rbp" and self.p != 0.8 else []
@@ -183,7 +183,7 @@ class Metric:
 
     @property
     def relevance(self) -> str:
-        """What the metric reads of a label, in words; the tables of results show it below the name."""
+        """How the metric uses labels, in words; the tables of results show it below the name."""
         gain = known_metric(self.name).gain
         if gain is graded:
             return f"gain table {self.gain}" if isinstance(self.gain, tuple) else _GAINS[self.gain]

@@ -100,8 +100,8 @@ def _data(model: TrainedModel, sets: Mapping[str, Dataset]) -> str:
         lines = [f"Trained on {data_size(sizes)}.", *([f"Validated on {'; '.join(valid)}."] if valid else [])]
     absent = "missing" if model.info.get("missing") == "nan" else "0"
     lines.append(f"It reads {model.n_features:,} features; an absent feature counts as {absent}.")
-    if model.info.get("categories"):
-        lines.append(f"Categorical features: {_plain(category_counts(model.info['categories']))}.")
+    if model.categories:
+        lines.append(f"Categorical features: {_plain(category_counts(model.categories))}.")
     if first is not None:
         lines.append(f"The first stage's score is {_code(model.feature_names[first])}.")
     if not sets:

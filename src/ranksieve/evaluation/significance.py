@@ -37,6 +37,13 @@ class TestResult:
         Number of queries compared.
     method
         What was done, in words.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> found = rs.significance.paired_t_test([0.5, 0.6, 0.7, 0.4], [0.4, 0.5, 0.5, 0.3])
+    >>> round(found.difference, 3), found.n, found.p_value < 0.05
+    (0.125, 4, True)
     """
 
     __test__ = False  # keeps pytest from collecting a class named Test…
@@ -68,17 +75,17 @@ def randomization_test(a: Any, b: Any, *, permutations: int = 10_000, seed: int 
     """Fisher's two-sided randomization test on paired per-query values.
 
     If the two systems were equally good, either value of a query could have come from either system. The p-value is the
-    share of such exchanges with a mean difference at least as large as the observed one, which is counted, too. All
-    exchanges are tried if there are at most `permutations`, otherwise `permutations` random ones.
+    share of such permutations with a mean difference at least as large as the observed one, which is counted, too. All
+    permutations are tried if there are at most `permutations`, otherwise this many random ones.
 
     Parameters
     ----------
     a, b
         One value per query, in the same order; queries that are NaN in either are left out.
     permutations
-        How many random exchanges to try.
+        How many random permutations to try.
     seed
-        Seed of the random exchanges.
+        Seed of the random permutations.
 
     Examples
     --------
@@ -87,7 +94,7 @@ def randomization_test(a: Any, b: Any, *, permutations: int = 10_000, seed: int 
     """
     check_whole("permutations", permutations)
     a, b = _paired(a, b)
-    # An exchange of equal values changes nothing, so only the others are exchanged.
+    # Exchanging equal values changes nothing, so only the others are exchanged.
     differences = (a - b)[a != b]
     n_exchanges = 2 ** len(differences)
     exact = n_exchanges <= permutations
@@ -97,7 +104,7 @@ def randomization_test(a: Any, b: Any, *, permutations: int = 10_000, seed: int 
     as_large = sum(int((np.abs(total - 2 * (flips @ differences)) >= bar).sum()) for flips in chunks)
     p_value = as_large / n_exchanges if exact else (1 + as_large) / (1 + permutations)
     tried = f"all {n_exchanges}" if exact else f"{permutations}"
-    return _result(a, b, p_value, f"randomization test, {tried} exchanges")
+    return _result(a, b, p_value, f"randomization test, {tried} permutations")
 
 
 def paired_t_test(a: Any, b: Any) -> TestResult:
@@ -116,7 +123,7 @@ def paired_t_test(a: Any, b: Any) -> TestResult:
     a, b = _paired(a, b)
     n = len(a)
     if n < 2:
-        raise DataError("got one common query; a t-test needs two or more, as it estimates a spread")
+        raise DataError("got one common query; a t-test needs at least two")
     differences = a - b
     center = float(differences.mean())
     error = float(differences.std(ddof=1)) / math.sqrt(n)

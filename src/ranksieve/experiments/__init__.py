@@ -1,0 +1,5 @@
+"""Experiments: data sets, runs, grids and seeds, from a specification to its results."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

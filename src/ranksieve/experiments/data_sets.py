@@ -20,16 +20,15 @@ from ranksieve.data.blocks import Block, Source
 from ranksieve.data.categories import Encoder
 from ranksieve.data.data_file import COLUMN_PARAMETERS, DataFile
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
-from ranksieve.data.generators import GeneratedSource, cubic, two_stage
+from ranksieve.data.generators import GENERATORS, GeneratedSource
 from ranksieve.data.joined import JoinedSource, Piece, query_ids_of
 from ranksieve.data.pipes import SpooledPath
 from ranksieve.data.read import open_data, read_like, read_source
-from ranksieve.data.sampling import fold_queries, split_queries
+from ranksieve.data.sampling import fold_queries, split_queries, too_few_queries
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import ParameterError
 from ranksieve.rules import integer, parameter, parameters_of
 
-GENERATORS = {"two-stage": (two_stage, 16), "cubic": (cubic, 1000)}  # with the queries generated at once
 FILES = ("train", "valid", "test")
 BACKGROUND = "background"
 MOST_FOLDS = 1000
@@ -198,12 +197,12 @@ class DataSpec:
         ends = np.round(np.cumsum(self.split) * self.queries).astype(int)
         ranges = [range(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
         if min(map(len, ranges)) == 0:
-            raise DataError(f"{self.queries} queries cannot be split {list(self.split)}; every part needs one")
+            raise too_few_queries(self.queries, self.split)
         return [GeneratedSource(generate, part, self.seed, size) for part in ranges]
 
 
 @dataclass(frozen=True)
-class Part:
+class DataPart:
     """One of training, validation and test data: bins, the first stage's scores and document ids where known."""
 
     binned: Binned
@@ -215,9 +214,9 @@ class Part:
 class Loaded:
     """The three parts of a data set in bins."""
 
-    train: Part
-    valid: Part
-    test: Part
+    train: DataPart
+    valid: DataPart
+    test: DataPart
 
 
 def _stamp(path: str) -> Any:
@@ -247,8 +246,8 @@ def load(data: DataSpec, bin_limits: Mapping[str, int]) -> Loaded:
 @lru_cache(maxsize=1)
 def _load(identity: str, data: DataSpec, bin_limits: tuple[tuple[str, int], ...]) -> Loaded:
     train, valid, test = data.sources()
-    first = _part(train, **dict(bin_limits))
-    others = [_part(source, binning=first.binned.binning) for source in (valid, test)]
+    first = _load_part(train, **dict(bin_limits))
+    others = [_load_part(source, binning=first.binned.binning) for source in (valid, test)]
     return Loaded(first, *others)
 
 
@@ -290,12 +289,12 @@ class _RecordingSource(Source):
         self.n_docs, self.n_features = self._source.n_docs, self._source.n_features
 
 
-def _part(source: Source, **binning: Any) -> Part:
+def _load_part(source: Source, **binning: Any) -> DataPart:
     recorded = _RecordingSource(source)
     binned = bin_data(recorded, **binning)
     order = slice(None) if binned.lists.order is None else binned.lists.order
     has_ids = sum(map(len, recorded.ids)) == binned.lists.n_docs
-    return Part(
+    return DataPart(
         binned,
         np.concatenate(recorded.scores)[order] if recorded.scores else None,
         np.concatenate(recorded.ids)[order] if has_ids else None,

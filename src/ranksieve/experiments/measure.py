@@ -19,7 +19,7 @@ from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import Negatives
 from ranksieve.evaluation.analyses import list_ranks, shared_leaves
 from ranksieve.evaluation.metrics import mean, parse_metric
-from ranksieve.experiments.data_sets import Loaded, Part, load_values
+from ranksieve.experiments.data_sets import DataPart, Loaded, load_values
 from ranksieve.experiments.spec import Cell
 from ranksieve.experiments.train_cell import scores_on_values
 from ranksieve.forest.forest import Forest
@@ -29,7 +29,7 @@ from ranksieve.models.blend import Blend
 from ranksieve.models.grades import Grades
 
 SHOWN = 20  # documents of each test query that are stored with their ranks, besides the positives
-TIMED_DOCUMENTS = 20_000  # that are scored to measure the time
+TIMED_DOCUMENTS = 20_000  # documents that are scored to measure the time
 TIMED_REPEATS = 5
 
 
@@ -59,11 +59,11 @@ class Stopwatch:
 def history_of(cell: Cell, model: Any, loaded: Loaded) -> dict[str, list[float]]:
     """The metric on the lists that were followed, after each tree; one value for rankers without rounds."""
     metric = str(parse_metric(cell.params.metric))
-    history = model.info.get("history") or _staged(cell, model, loaded, metric)
+    history = model.info.get("history") or _staged(model, loaded, metric)
     return {name: history[name][metric] for name in ("valid", "test", "train") if name in history}
 
 
-def _staged(cell: Cell, forest: Forest, loaded: Loaded, metric: str) -> dict[str, dict[str, list[float]]]:
+def _staged(forest: Forest, loaded: Loaded, metric: str) -> dict[str, dict[str, list[float]]]:
     """The metric of a finished forest's first trees, as training tree by tree would have recorded it."""
     wanted, history = parse_metric(metric), {}
     for name in ("valid", "test"):
@@ -87,7 +87,7 @@ def docs_per_tree(cell: Cell, counter: SelectionCounter | None, n_trees: int, n_
     return None if selects or cell.params.row_fraction < 1 else float(n_docs)
 
 
-def measure(cell: Cell, model: Any, test: Part) -> tuple[dict[str, dict[str, float]], pa.Table, np.ndarray]:
+def measure(cell: Cell, model: Any, test: DataPart) -> tuple[dict[str, dict[str, float]], pa.Table, np.ndarray]:
     """Means by metric and stage, per-query values, and the final scores."""
     lists = test.binned.lists
     columns = list_columns(lists)
@@ -111,7 +111,7 @@ def list_columns(lists: Lists) -> dict[str, Any]:
 Staged = Iterator[tuple[int | None, np.ndarray]]  # a number of trees (None: all) and their scores
 
 
-def _by_bins(cell: Cell, forest: Forest, test: Part) -> Staged:
+def _by_bins(cell: Cell, forest: Forest, test: DataPart) -> Staged:
     scores, trees = Scores(test.binned), to_trees(forest, test.binned.binning)
     for stage in [*sorted(cell.stages), None]:
         for tree in trees[scores.n_trees : stage]:
@@ -119,7 +119,7 @@ def _by_bins(cell: Cell, forest: Forest, test: Part) -> Staged:
         yield stage, scores.all()
 
 
-def _by_values(cell: Cell, model: Any, test: Part) -> Staged:
+def _by_values(cell: Cell, model: Any, test: DataPart) -> Staged:
     """The scores of any ranker; one without trees is the same at every stage."""
     values = load_values(cell.data)["test"]
     for stage in [*sorted(cell.stages), None]:
@@ -143,7 +143,7 @@ def base_trees(model: Any) -> int:
     return int(model.info.get("init", {}).get("trees", 0)) if isinstance(model, Forest) else 0
 
 
-def documents(test: Part, scores: np.ndarray) -> pa.Table:
+def documents(test: DataPart, scores: np.ndarray) -> pa.Table:
     """The documents of each test query that a report shows: the best-scored, and all positives."""
     lists = test.binned.lists
     ranks = list_ranks(scores, lists.offsets)
@@ -163,7 +163,7 @@ def documents(test: Part, scores: np.ndarray) -> pa.Table:
     return pa.table(columns)
 
 
-def selected(train: Part, counter: SelectionCounter) -> pa.Table:
+def selected(train: DataPart, counter: SelectionCounter) -> pa.Table:
     """How often each selected negative was selected, with the number of its query and its first-stage rank."""
     lists = train.binned.lists
     ranks = np.arange(lists.n_docs) - np.repeat(lists.offsets[:-1], lists.sizes) + 1

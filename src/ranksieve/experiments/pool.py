@@ -1,4 +1,4 @@
-"""Jobs on worker processes, one at a time each, in any order in which a job comes after those it needs."""
+"""Jobs on worker processes: each process runs one job at a time, and a job starts after the jobs it needs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def run_jobs(
     try:
         while waiting or running:
             for job in [job for job in waiting if finished.issuperset(job.after)]:
-                running[pool.submit(_attempt, work, job.item, out)] = job
+                running[pool.submit(_run_job, work, job.item, out)] = job
                 waiting.remove(job)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 _check(future, running, out)
@@ -122,7 +122,7 @@ def _start_worker(ended: Connection) -> None:
     threading.Thread(target=wait_for_the_end, daemon=True).start()
 
 
-def _attempt(work: Work, item: Any, out: Path) -> _Failure | None:
+def _run_job(work: Work, item: Any, out: Path) -> _Failure | None:
     try:
         work(item, out, threads=1, alone=False)
     except RanksieveError as error:

@@ -21,7 +21,7 @@ from ranksieve.experiments.spec import FIGURES, Cell, Spec, strategy_names
 from ranksieve.parameter_table import COMMON, file_parameters, flag
 from ranksieve.parameter_table import table as parameter_table
 from ranksieve.params import Params
-from ranksieve.rankers.train import check_extra
+from ranksieve.rankers.inputs import load_library
 from ranksieve.rankers.trials import check_space
 from ranksieve.rules import parameter
 from ranksieve.toml_file import Place, TomlFile
@@ -32,7 +32,7 @@ RULES = ("selection", "objective")  # those that may be code of the user
 
 
 @dataclass(frozen=True)
-class Head:
+class SpecTable:
     """The keys of a specification."""
 
     title: str | None = None
@@ -57,7 +57,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Quick:
+class QuickTable:
     """What the table `[quick]` changes for `--quick`."""
 
     data: dict[str, Any] = field(default_factory=dict)
@@ -70,14 +70,32 @@ class Quick:
 def load_spec(
     path: str | Path, *, quick: bool = False, data: Sequence[DataSpec] = (), params: Mapping[str, Any] | None = None
 ) -> Spec:
-    """Read and check an experiment; `data` replaces the data sets it names, `params` parameters of all its runs.
+    """Read and check an experiment.
+
+    Parameters
+    ----------
+    path : file name
+        A TOML file; `find_spec` finds those that ship with ranksieve.
+    quick : bool
+        Whether to read the small size.
+    data : sequence
+        Data sets in place of those that the file names.
+    params : mapping, optional
+        Parameters of all runs, in place of those of the file.
 
     Raises
     ------
     ParameterError
         On the first mistake, with file and line.
+
+    Examples
+    --------
+    >>> from ranksieve.experiments import find_spec, load_spec
+    >>> spec = load_spec(find_spec("fig4"), params={"trees": 50})
+    >>> spec.cells[0].params.trees
+    50
     """
-    file = TomlFile(path, like="the tables [data.NAME] and [[runs]], see docs/experiments.md")
+    file = TomlFile(path, like="the tables [data.NAME] and [[runs]]")
     return _SpecReader(file, quick, _checked_params(params or {})).spec(tuple(data))
 
 
@@ -98,14 +116,16 @@ class _SpecReader:
 
     def __init__(self, file: TomlFile, quick: bool, replaced: Mapping[str, Any]) -> None:
         self._file, self._is_quick, self._replaced = file, quick, replaced
-        self._head = file.read(Head, file.values)
-        small = file.read(Quick, self._head.quick, ("quick",))
-        self._quick = small if quick else Quick()
+        self._head = file.read(SpecTable, file.values)
+        small = file.read(QuickTable, self._head.quick, ("quick",))
+        self._quick = small if quick else QuickTable()
         self._params = _dashed(self._head.params)
         self._names = [*_names(), *self._own_names()]
         file.check_keys(small.params, self._names, ("quick", "params"))
         file.check_keys(self._params, self._names, ("params",))
         self._unused = {*self._params, *replaced}  # until a run uses them
+        self._notes: dict[str, None] = {}  # in order, each once
+        self._replacing: tuple[DataSpec, ...] = ()  # data in the place of the file's
 
     def _own_names(self) -> list[str]:
         """The parameters of rules named as file.py:Class; a file is imported only where a key is unknown otherwise."""
@@ -116,7 +136,7 @@ class _SpecReader:
         return [name for place, values in tables.items() for name in self._file.check(place, file_parameters, values)]
 
     def spec(self, replaced: tuple[DataSpec, ...]) -> Spec:
-        head, runs = self._head, self._runs()
+        head, runs, self._replacing = self._head, self._runs(), replaced
         self._check_head()
         stages = head.stages if self._quick.stages is None else self._quick.stages
         stages += tuple(size for size in run_options.pruned_sizes([run for run, _ in runs]) if size not in stages)
@@ -146,6 +166,7 @@ class _SpecReader:
             data=data,
             cells=cells,
             tune=self._space(),
+            notes=tuple(self._notes),
         )
 
     def _check_head(self) -> None:
@@ -157,7 +178,7 @@ class _SpecReader:
                 hint = did_you_mean(figure, FIGURES)
                 raise error(("figures",), f"unknown figure {figure!r}; {hint}known: {', '.join(FIGURES)}")
         if "speed" in head.figures and not head.timed:
-            raise error(("figures",), "speed shows times, which other cells at the same time disturb; add timed = true")
+            raise error(("figures",), "speed shows times, so cells must run one at a time; add timed = true")
 
     def _space(self) -> dict[str, Any]:
         space = {**self._head.tune, **self._quick.tune}
@@ -197,7 +218,8 @@ class _SpecReader:
             place = ("runs", number)
             name = own.get("algo") if run.name is None else run.name
             if not isinstance(name, str) or name in names:
-                raise self._file.error((*place, "name"), f"the run's name is {name!r}; expected one no other run has")
+                message = f"the run's name is {name!r}; expected a name that no other run has"
+                raise self._file.error((*place, "name"), message)
             names.append(name)
             for one in data:
                 for cell in self._cells_of_run(place, dataclasses.replace(run, name=name), own, one, done):
@@ -212,12 +234,17 @@ class _SpecReader:
         if run.sample is not None:
             check((*place, "sample"), run_options.check_sample_keys, run.sample)
         prune = check((*place, "prune"), run_options.prune_table, run, list(own))
+        if prune is not None:
+            prune, note = run_options.fitting_sizes(prune, data, done)
+            self._notes.update({note: None} if note else {})
         params = self._used(place, self._all_params(run, own), run, own)
         seeds = (run.seeds or self._head.seeds)[: self._quick.seeds]
         choices: list[Any] = check(place, list, grid_choices(params, run.sample, prune))
         for grid, (one_params, one_sample, one_prune) in choices:
             if one_sample is not None:
-                check((*place, "sample"), run_options.check_sample, one_sample, data)
+                check((*place, "sample"), run_options.check_sample, one_sample)
+                if run_options.lacks_first_stage(one_sample, data):
+                    raise self._no_first_stage(place, run, data)
             for seed in seeds:
                 model_cell = None
                 if one_prune is not None:
@@ -250,6 +277,16 @@ class _SpecReader:
                         for one in run.interpolate
                     ),
                 )
+
+    def _no_first_stage(self, place: Place, run: RunTable, data: DataSpec) -> ParameterError:
+        """An error about a sample: on the data file where it replaces those of the specification."""
+        if data not in self._replacing:
+            message = f'data {data.name!r} has no first-stage feature; name it (first-stage = "bm25")'
+            return self._file.error((*place, "sample"), message)
+        return ParameterError(
+            f"{data.file or data.train}: does not say which feature is the first stage's score, by which the run "
+            f"{run.name!r} samples; name it: ", param("first_stage", "FEATURE"),
+        )  # fmt: skip
 
     def _all_params(self, run: RunTable, own: Mapping[str, Any]) -> dict[str, Any]:
         """Training parameters of a run: those of every run, its own, and what `--quick` and `--set` replace."""
@@ -287,7 +324,7 @@ class _SpecReader:
             settings = _params(params)
             if not prunes:
                 settings = Params(**settings.as_dict())  # the unused ones have their defaults
-                check_extra(settings.algo)
+                load_library(settings.algo)
             check_rules(settings)
         except RanksieveError as error:
             names = [flag(name)[2:] for name in error.parameters]

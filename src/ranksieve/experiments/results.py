@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from ranksieve.errors import DataError
 from ranksieve.evaluation.metrics import mean
 from ranksieve.models.load import load as load_model
+from ranksieve.rules import RANKERS, traits_of
 
 EXPERIMENT = "experiment.json"
 CELL = "cell.json"
@@ -23,21 +24,58 @@ CELL = "cell.json"
 
 @dataclass(frozen=True)
 class CellResult:
-    """A finished cell; its tables are dictionaries of arrays, read on demand."""
+    """A finished cell; its tables are dictionaries of arrays, read on demand.
+
+    Attributes
+    ----------
+    folder
+        The folder of the cell.
+    facts
+        The content of `cell.json`: trees, metrics, times, versions.
+    settings
+        Everything that the result depends on: `run`, `grid`, `params`, `seed`, …
+    label
+        The run with its choice of the grid.
+    data
+        The name of the data set.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ranksieve.experiments import load_spec, run_experiment
+    >>> text = '''
+    ... [data.small]
+    ... generate = "cubic"
+    ... queries = 30
+    ... [[runs]]
+    ... algo = "lambdamart"
+    ... trees = 3
+    ... leaves = [4, 8]
+    ... '''
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "small.toml")
+    >>> _ = path.write_text(text)
+    >>> cell = run_experiment(load_spec(path), f"{folder.name}/out", jobs=1).cells[0]
+    >>> cell.label, cell.table("curve")["trees"].tolist(), cell.model().n_trees
+    ('lambdamart, leaves 4', [1, 2, 3], 3)
+    >>> folder.cleanup()
+    """
 
     folder: Path
     facts: dict[str, Any]
-    settings: dict[str, Any]  # everything the result depends on: `run`, `grid`, `params`, `seed`, …
+    settings: dict[str, Any]
     label: str
     data: str
 
     @property
     def run(self) -> str:
-        return self.settings["run"]
+        """The name of the run."""
+        return str(self.settings["run"])
 
     @property
     def seed(self) -> int:
-        return self.settings["seed"]
+        """The seed."""
+        return int(self.settings["seed"])
 
     def table(self, name: str) -> dict[str, np.ndarray]:
         """`curve`, `queries`, `documents`, or, where the cell recorded them, `selected` and `shared_leaves`."""
@@ -53,40 +91,83 @@ class CellResult:
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that differ by seed and fold alone: one line of a table, one curve of a figure."""
+    """Cells that differ by seed and fold alone: one line of a table, one curve of a figure.
+
+    Attributes
+    ----------
+    cells
+        The cells.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ranksieve.experiments import load_spec, run_experiment
+    >>> text = '''
+    ... [data.small]
+    ... generate = "cubic"
+    ... queries = 30
+    ... [[runs]]
+    ... algo = "lambdamart"
+    ... trees = 3
+    ... leaves = [4, 8]
+    ... '''
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "small.toml")
+    >>> _ = path.write_text(text)
+    >>> results = run_experiment(load_spec(path), f"{folder.name}/out", jobs=1)
+    >>> for group in results.groups("small"):
+    ...     print(group.label, group.per_query("ndcg@10")[1].shape, group.curve()[0].tolist())
+    lambdamart, leaves 4 (6,) [1, 2, 3]
+    lambdamart, leaves 8 (6,) [1, 2, 3]
+    >>> folder.cleanup()
+    """
 
     cells: tuple[CellResult, ...]
 
     @property
     def first(self) -> CellResult:
+        """The first cell."""
         return self.cells[0]
 
     @property
     def label(self) -> str:
+        """The run with its choice of the grid."""
         return self.first.label
 
     @property
     def run(self) -> str:
+        """The name of the run."""
         return self.first.run
 
     @property
     def grid(self) -> dict[str, Any]:
-        return self.first.settings["grid"]
+        """The choice of the grid."""
+        return dict(self.first.settings["grid"])
 
     @property
     def params(self) -> dict[str, Any]:
         """The training parameters of the first cell."""
-        return self.first.settings["params"]
+        return dict(self.first.settings["params"])
 
     @property
     def pruned(self) -> dict[str, Any] | None:
         """The run whose model was pruned and the number of its trees; None if the cells do not prune."""
-        return self.first.settings["prune"]
+        pruned: dict[str, Any] | None = self.first.settings["prune"]
+        return pruned
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether the forests were grown and pruned in rounds."""
+        return self.pruned is None and traits_of(RANKERS.get(self.params["algo"])).has_base
 
     @property
     def has_stages(self) -> bool:
         """Whether its first trees are a model; they are not if all trees were pruned or re-weighted together."""
-        return self.pruned is None and not (self.params["algo"] == "xcleaver" and self.params["global_"])
+        return self.pruned is None and not (self.in_rounds and self.params["global_"])
+
+    def is_larger_than(self, stage: int) -> bool:
+        """Whether the first `stage` trees of a model are not the whole model."""
+        return self.has_stages and any(cell.facts["n_trees"] - self.base_trees > stage for cell in self.cells)
 
     @cached_property
     def valid(self) -> float:
@@ -102,6 +183,7 @@ class Group:
         return known, np.bincount(places, weights=values) / np.bincount(places)
 
     def value(self, column: str) -> float:
+        """Mean over the queries of a column of `queries`, such as `ndcg@10`."""
         return mean(self.per_query(column)[1])
 
     def curve(self, column: str = "test") -> tuple[np.ndarray, np.ndarray]:
@@ -136,7 +218,7 @@ class Group:
     @property
     def base_trees(self) -> int:
         """The number of trees of the model boosting started from; stages count the others."""
-        return max(cell.facts.get("base_trees", 0) for cell in self.cells)
+        return max(int(cell.facts.get("base_trees", 0)) for cell in self.cells)
 
     @property
     def n_trees(self) -> float | None:
@@ -146,7 +228,41 @@ class Group:
 
 @dataclass(frozen=True)
 class Results:
-    """An experiment's folder; cells in the order of the specification, unfinished ones left out."""
+    """The folder of an experiment.
+
+    Attributes
+    ----------
+    folder
+        The folder.
+    facts
+        The content of `experiment.json`: title, metrics, baseline, data sets, versions.
+    cells
+        The finished cells, in the order of the specification.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ranksieve.experiments import load_spec, run_experiment
+    >>> text = '''
+    ... [data.small]
+    ... generate = "cubic"
+    ... queries = 30
+    ... [[runs]]
+    ... algo = "lambdamart"
+    ... trees = 3
+    ... leaves = [4, 8]
+    ... '''
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "small.toml")
+    >>> _ = path.write_text(text)
+    >>> _ = run_experiment(load_spec(path), f"{folder.name}/out", jobs=1)
+    >>> results = Results.open(f"{folder.name}/out")
+    >>> results.data, len(results.cells), results.unfinished
+    (['small'], 2, [])
+    >>> [group.run for group in results.best("small")]
+    ['lambdamart']
+    >>> folder.cleanup()
+    """
 
     folder: Path
     facts: dict[str, Any]
@@ -166,6 +282,7 @@ class Results:
 
     @property
     def unfinished(self) -> list[str]:
+        """The keys of the cells that are not finished."""
         done = {cell.facts["key"] for cell in self.cells}
         return [key for key in self.facts["cells"] if key not in done]
 

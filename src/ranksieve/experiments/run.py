@@ -24,7 +24,8 @@ from ranksieve.experiments.train_cell import CELLS
 from ranksieve.files import atomic_path, locked
 from ranksieve.rankers.trials import load_optuna
 
-STORED = ("title", "about", "quick", "metrics", "stages", "figures", "baseline", "compare", "timed")  # of a spec
+# of a specification
+STORED = ("title", "about", "quick", "metrics", "stages", "figures", "baseline", "compare", "timed", "notes")
 
 OnCell = Callable[[Cell, int, int], None]
 
@@ -63,7 +64,7 @@ def run_experiment(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from ranksieve.experiments.read_spec import load_spec
+    >>> from ranksieve.experiments import load_spec
     >>> text = '''
     ... [data.small]
     ... generate = "cubic"
@@ -92,9 +93,9 @@ def run_experiment(
     try:
         (folder / CELLS).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"{folder}: cannot be made ({error.strerror}); choose another folder") from error
+        raise DataError(f"{folder}: cannot be created ({error.strerror}); choose another folder") from error
     jobs = 1 if spec.timed else jobs or os.cpu_count() or 1
-    with _alone_in(folder):
+    with _locked_folder(folder):
         for left in (folder / CELLS).glob(f"{UNFINISHED}*"):
             shutil.rmtree(left, ignore_errors=True)
         if tune:
@@ -128,7 +129,7 @@ def _run_tuned(spec: Spec, folder: Path, n_workers: int, n_trials: int, on_cell:
     chosen: list[dict[str, Any]] = []
     runs = list(dict.fromkeys(cell.run for cell in spec.cells))
     for depth in sorted({_depth(cell) for cell in spec.cells}):
-        cells = [_on_tuned(cell, tuned_so_far) for cell in spec.cells if _depth(cell) == depth]
+        cells = [_with_tuned_cells(cell, tuned_so_far) for cell in spec.cells if _depth(cell) == depth]
         searched = studies(cells, spec.tune, n_trials)
         run_jobs([Job(study.key, study) for study in searched], search, folder, n_workers=n_workers)
         places = [study.place for study in searched]
@@ -146,7 +147,7 @@ def _depth(cell: Cell) -> int:
     return 1 + max(map(_depth, cell.needs), default=-1)
 
 
-def _on_tuned(cell: Cell, tuned: Sequence[Cell]) -> Cell:
+def _with_tuned_cells(cell: Cell, tuned: Sequence[Cell]) -> Cell:
     """The cell with tuned cells in place of those it needs."""
 
     def tuned_one(needed: Cell | None) -> Any:
@@ -180,7 +181,7 @@ def _store_experiment(spec: Spec, folder: Path, tuned: Sequence[dict[str, Any]] 
 
 
 @contextlib.contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def _locked_folder(folder: Path) -> Iterator[None]:
     """Lock the folder against a second run; the OS releases the lock when the process dies."""
     with contextlib.ExitStack() as stack:
         try:

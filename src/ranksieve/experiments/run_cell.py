@@ -25,6 +25,7 @@ from ranksieve.errors import RanksieveError
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments import measure
 from ranksieve.experiments.data_sets import Loaded
+from ranksieve.experiments.results import CELL
 from ranksieve.experiments.spec import Cell
 from ranksieve.experiments.train_cell import CELLS, MODEL, CellData, TrainOptions, load_cell, train_cell
 from ranksieve.files import atomic_path
@@ -185,7 +186,7 @@ def _store(folder: Path, key: str, facts: dict[str, Any], model: Model, tables: 
     model.save(unfinished / MODEL)
     for name, table in tables.items():
         pq.write_table(table, unfinished / f"{name}.parquet")
-    with open(unfinished / "cell.json", "w", encoding="utf-8") as file:
+    with open(unfinished / CELL, "w", encoding="utf-8") as file:
         json.dump(facts, file, indent=1, ensure_ascii=False)
         file.flush()
         os.fsync(file.fileno())

@@ -14,8 +14,9 @@ from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.spec import Cell
 from ranksieve.parameter_table import FORESTS
 from ranksieve.rules import parameters_of
+from ranksieve.text_formats import counted
 
-MOST_CHOICES = 100_000  # of a run's grid
+MOST_CHOICES = 100_000  # most choices of a run's grid
 
 
 @dataclass(frozen=True)
@@ -84,14 +85,17 @@ def sample_rule(sample: Mapping[str, Any]) -> Any:
     return kind(**{name: one.checked(sample[name]) for name, one in own.items() if name in sample})
 
 
-def check_sample(sample: Mapping[str, Any], data: DataSpec) -> None:
-    """Refuse a sample that cannot be drawn from the data."""
+def check_sample(sample: Mapping[str, Any]) -> None:
+    """Refuse a sample whose table lacks something."""
     sample_rule(sample)
     if sample["how"] == "by-model" and "model" not in sample:
         raise ParameterError("by-model needs the name of an earlier run as its model")
+
+
+def lacks_first_stage(sample: Mapping[str, Any], data: DataSpec) -> bool:
+    """Whether a sample is drawn by the first stage's score, and the data does not say which feature that is."""
     needs_order = sample["how"] == "truncate" or sample.get("order", "random") != "random"
-    if needs_order and not data.has_first_stage():
-        raise ParameterError(f'data {data.name!r} has no first-stage feature; name it (first-stage = "bm25")')
+    return needs_order and not data.has_first_stage()
 
 
 def prune_table(run: RunTable, others: Sequence[str]) -> dict[str, Any] | None:
@@ -119,6 +123,24 @@ def prune_table(run: RunTable, others: Sequence[str]) -> dict[str, Any] | None:
     if wrong:
         raise ParameterError(f"a run that prunes another run's model trains nothing; leave out {', '.join(wrong)}")
     return table
+
+
+def fitting_sizes(prune: dict[str, Any], data: DataSpec, done: Sequence[Cell]) -> tuple[dict[str, Any], str | None]:
+    """The table `prune` without numbers of first trees above those that its model grows, and what was changed.
+
+    Such a number stands for the whole forest, which is pruned once.
+    """
+    trees = max((cell.params.all_trees for cell in done if (cell.run, cell.data) == (prune["model"], data)), default=0)
+    given = prune.get("first", [])
+    sizes = given if isinstance(given, list) else [given]
+    larger = [size for size in sizes if size > trees]
+    if not (trees and larger):  # an unknown model is refused later
+        return prune, None
+    note = (
+        f"{prune['model']} grows at most {counted(tree=trees)}; all are pruned in place of its first "
+        f"{', '.join(f'{size:,}' for size in larger)}."
+    )
+    return {**prune, "first": list(dict.fromkeys(min(size, trees) for size in sizes))}, note
 
 
 def pruned_sizes(runs: Sequence[RunTable]) -> list[int]:

@@ -6,14 +6,16 @@ import hashlib
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranksieve import __version__
 from ranksieve.errors import ParameterError, did_you_mean
-from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.parameter_table import FORESTS, RESOURCES
 from ranksieve.params import Params
-from ranksieve.rules import parameters_of
+from ranksieve.rules import RANKERS, parameters_of, traits_of
+
+if TYPE_CHECKING:
+    from ranksieve.experiments.data_sets import DataSpec
 
 SHIPPED = (Path(__file__).parent / "specs", Path(__file__).parents[3] / "experiments")  # installed, or a checkout
 # Figures and tables by name, with captions; tables have none, as their columns explain them.
@@ -32,7 +34,8 @@ FIGURES = {
     "distinguishes negatives less.",
     "shares": "Points are means over samples; the dashed line is the full training set.",
     "efficiency": "The upper left is best: higher quality in less time. Points are choices of the grid.",
-    "by-size": "",
+    "by-size": "Points are forests of a size: the first trees of a forest, or what is left of a pruned one. Means over "
+    "seeds and folds.",
     "speed": "",
     "removed": "The forest from its first tree to its last, in groups of consecutive trees: the share removed of each.",
     "weights": "Mean weight of the remaining trees; 1 is the mean before pruning. In the bars: the share removed.",
@@ -60,7 +63,7 @@ class Cell:
     time_scoring: bool = False  # microseconds to score a document
     background: bool = False  # train on the data set's background lists
     init: Cell | None = None  # whose model boosting starts from
-    interpolated: tuple[Cell, ...] = ()  # whose models are interpolated; nothing is trained
+    interpolated: tuple[Cell, ...] = ()  # cells whose models are interpolated; nothing is trained
     metrics: tuple[str, ...] = ("ndcg@10",)
     stages: tuple[int, ...] = ()
 
@@ -77,11 +80,11 @@ class Cell:
     @property
     def in_rounds(self) -> bool:
         """Whether the forest is grown and pruned in rounds."""
-        return self.params.algo == "xcleaver" and self.prune is None
+        return traits_of(RANKERS.get(self.params.algo)).has_base and self.prune is None
 
     @property
     def has_no_history(self) -> bool:
-        """Whether training notes no metric tree by tree: forests that are pruned, or made in rounds."""
+        """Whether training records no metric after each tree: forests that are pruned, or made in rounds."""
         return self.prune is not None or self.in_rounds
 
     @property
@@ -142,7 +145,44 @@ def strategy_names(params: Params) -> list[str]:
 
 @dataclass(frozen=True)
 class Spec:
-    """An experiment."""
+    """An experiment, as `load_spec` reads it.
+
+    Attributes
+    ----------
+    title, about
+        The title, and a text on what the experiment shows.
+    path, text
+        The file and its content.
+    metrics
+        The metrics. The first is used for early stopping.
+    stages
+        Numbers of trees after which models are also measured.
+    figures
+        The figures of the report.
+    baseline
+        The run that tables compare with.
+    compare
+        The runs that are compared with each other.
+    timed
+        Whether cells run one at a time, so that times can be compared.
+    quick
+        Whether this is the small size.
+    data
+        The data sets.
+    cells
+        The cells: one for each data set, run, choice of its grid, and seed.
+    tune
+        The search space.
+    notes
+        What was read otherwise than it was written.
+
+    Examples
+    --------
+    >>> from ranksieve.experiments import find_spec, load_spec
+    >>> spec = load_spec(find_spec("fig4"), quick=True)
+    >>> spec.metrics[0], spec.cells[0].label
+    ('ndcg@10', 'SelGB, negatives 0.0025')
+    """
 
     title: str
     about: str
@@ -153,21 +193,36 @@ class Spec:
     figures: tuple[str, ...]
     baseline: str
     compare: tuple[str, ...] | None
-    timed: bool  # one cell at a time, so that times can be compared
+    timed: bool
     quick: bool
     data: tuple[DataSpec, ...]
     cells: tuple[Cell, ...]
     tune: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 def shipped_specs() -> dict[str, Path]:
-    """Files of the specifications that ship with ranksieve, by name."""
+    """Files of the specifications that ship with ranksieve, by name.
+
+    Examples
+    --------
+    >>> from ranksieve.experiments import shipped_specs
+    >>> shipped_specs()["fig4"].name
+    'fig4.toml'
+    """
     folder = next(folder for folder in SHIPPED if folder.is_dir())
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
 def find_spec(name: str | Path) -> Path:
-    """A specification file, or one that ships with ranksieve by its name: `fig4`."""
+    """A specification file, or one that ships with ranksieve by its name: `fig4`.
+
+    Examples
+    --------
+    >>> from ranksieve.experiments import find_spec
+    >>> find_spec("fig4").name
+    'fig4.toml'
+    """
     if Path(name).is_file():
         return Path(name)
     known = shipped_specs()

@@ -23,7 +23,7 @@ CHOICE = "grid"  # the name under which a study chooses among the cells of a run
 class Study:
     """The search for one run on one data set: its own grid, and a space around every cell of it."""
 
-    cells: tuple[Cell, ...]  # of one seed
+    cells: tuple[Cell, ...]  # the cells of one seed
     space: Mapping[str, Any]
     n_trials: int
 

@@ -17,7 +17,7 @@ from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.data.dataset import Dataset
 from ranksieve.evaluation.metrics import metric_of
-from ranksieve.experiments.data_sets import BACKGROUND, Loaded, Part, load, load_values
+from ranksieve.experiments.data_sets import BACKGROUND, DataPart, Loaded, load, load_values
 from ranksieve.experiments.run_options import sample_rule
 from ranksieve.experiments.spec import Cell
 from ranksieve.forest.forest import Forest
@@ -26,7 +26,7 @@ from ranksieve.models.load import load as load_model
 from ranksieve.pruning.prune import prune, reweight
 from ranksieve.rankers.inputs import measured
 from ranksieve.rankers.interpolation import interpolate
-from ranksieve.rankers.train import parse_params, run
+from ranksieve.rankers.train import run
 
 CELLS = "cells"  # the folder of their results
 MODEL = "model.txt"
@@ -41,7 +41,7 @@ class CellData:
     rows: np.ndarray | None  # None: all
 
     @cached_property
-    def train(self) -> Part:
+    def train(self) -> DataPart:
         """The training lists, with the rows of the sample."""
         part = self.loaded.train
         if self.rows is None:
@@ -81,7 +81,7 @@ def load_cell(cell: Cell, out: Path) -> CellData:
     return CellData(cell, loaded, _sampled_rows(cell, out, loaded.train))
 
 
-def _sampled_rows(cell: Cell, out: Path, part: Part) -> np.ndarray | None:
+def _sampled_rows(cell: Cell, out: Path, part: DataPart) -> np.ndarray | None:
     """The rows of the training lists that the cell's sample keeps; None for all."""
     sample, lists = cell.sample, part.binned.lists
     if sample is None:
@@ -127,7 +127,7 @@ def train_cell(cell: Cell, out: Path, data: CellData, options: TrainOptions) -> 
     read = data.binned if cell.on_bins else data.values
     job = TrainingJob(
         read("train"),
-        parse_params({**cell.params.as_dict(), "threads": threads}),
+        cell.params.replace(threads=threads).load_files(),
         valid={name: read(name) for name in options.sets},
         init=None if cell.init is None else read_model(out, cell.init),
         callbacks=options.callbacks,

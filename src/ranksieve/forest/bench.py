@@ -18,9 +18,9 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.model_files import given_forest
 from ranksieve.forest.matrix import check_features, encoded
 
-AGREE = 1e-12  # of the largest score: rounding of another order of summation in float64
+AGREE = 1e-12  # tolerance, relative to the largest score: rounding of another order of sums in float64
 AGREE_SINGLE = 1e-4  # for scorers that add in float32
-SECONDS = 0.2  # that one measurement takes at least
+SECONDS = 0.2  # least time of one measurement
 MOST_DOCUMENTS, RANDOM_DOCUMENTS = 20_000, 5_000
 
 Predict = Callable[[np.ndarray], Any]

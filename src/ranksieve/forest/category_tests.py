@@ -16,7 +16,7 @@ from ranksieve.kernels.set_tests import BYTES, SetTests, expand_tests
 if TYPE_CHECKING:
     from ranksieve.forest.forest import Forest
 
-MOST_CLASSES = BYTES - 2  # of categories that are in some set; 0 is for all others, 255 for missing ones
+MOST_CLASSES = BYTES - 2  # most classes of categories in some set; 0 is for all others, 255 for missing values
 
 
 class CategoryTests:

@@ -7,70 +7,58 @@ from typing import Any
 import numpy as np
 
 from ranksieve.forest.category_tests import set_tests
-from ranksieve.kernels.compile_trees import TOGETHER, Compiled, compile_trees
+from ranksieve.kernels.compile_trees import TOGETHER, CompiledTrees, compile_trees
 from ranksieve.kernels.set_tests import NO_SETS
 
 
 def compile_binned(
-    feature: Any,
-    split_bin: Any,
-    left: Any,
-    right: Any,
-    default_left: Any,
-    leaf_values: Any,
-    split_offsets: Any,
-    leaf_offsets: Any,
-    goes_left: Any = None,
-) -> Compiled:
+    splits: Any, leaf_values: Any, split_offsets: Any, leaf_offsets: Any, sets: Any = None
+) -> CompiledTrees:
     """Trees on binned columns, ready for `add_trees_binned`.
 
     Parameters
     ----------
-    feature, split_bin : integer arrays, one value per split
-        A document goes left when `bins[feature] <= split_bin`; bin 255 means missing.
-    left, right : integer arrays
-        Children as in `Forest`: a split of the same tree, or `~leaf`.
-    default_left : bool array
-        Where missing goes.
+    splits : integer array (n_splits, 5)
+        Rows (column, bin, missing left, left child, right child). A document goes left when `bins[column] <= bin`; bin
+        255 means missing. A child is a split of the same tree, or `~leaf`.
     leaf_values : float64 array
         With tree weights multiplied in.
     split_offsets, leaf_offsets : integer arrays, n_trees + 1
-    goes_left : bool array (n_sets, 256), optional
-        For splits by sets: which bins go left. A split whose `split_bin` is negative uses set `~split_bin`.
+    sets : bool array (n_sets, 256), optional
+        For splits by sets: which bins go left. A split whose bin is negative uses set `~bin`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ranksieve.kernels.scoring import NO_DOCS, add_trees_binned
-    >>> one = lambda value: np.array([value])
-    >>> trees = compile_binned(one(0), one(7), one(-1), one(-2), one(True), np.array([0.25, 4.0]), [0, 1], [0, 2])
+    >>> trees = compile_binned([[0, 7, True, ~0, ~1]], [0.25, 4.0], [0, 1], [0, 2])
     >>> bins, scores = np.array([[7], [8], [255]], np.uint8), np.zeros(3)
     >>> add_trees_binned(bins, trees, 0, NO_DOCS, scores)
     >>> scores.tolist()
     [0.25, 4.0, 0.25]
     """
     split_offsets, leaf_offsets = (np.ascontiguousarray(o, dtype=np.int64) for o in (split_offsets, leaf_offsets))
-    column, cut, left, right = (np.ascontiguousarray(a, dtype=np.int32) for a in (feature, split_bin, left, right))
+    column, cut, missing_left, left, right = np.ascontiguousarray(np.transpose(splits), dtype=np.int32)
     leaf_values = np.ascontiguousarray(leaf_values, dtype=np.float64)
     n_splits, n_trees = len(column), len(split_offsets) - 1
     test, lines = np.empty(n_splits, np.int32), np.empty((n_splits, 4), np.int32)
     line_starts = np.zeros(-(-n_trees // TOGETHER) + 1, np.int64)
     levels = np.zeros((n_trees, 17), np.int32)
     values, leaves = np.empty(len(leaf_values)), np.empty(len(leaf_values), np.int32)
-    default_left, by_set = np.ascontiguousarray(default_left, dtype=np.bool_), cut < 0
-    sets = NO_SETS
+    default_left, by_set = missing_left == 1, cut < 0
+    tests_of_sets = NO_SETS
     if by_set.any():
         numeric = np.empty(n_splits - by_set.sum(), np.int32)
         columns, test_starts, limits = number_tests(column[~by_set], cut[~by_set], default_left[~by_set], numeric)
-        sets, numbers = set_tests(column[by_set], np.asarray(goes_left)[~cut[by_set]])
+        tests_of_sets, numbers = set_tests(column[by_set], np.asarray(sets)[~cut[by_set]])
         test[~by_set], test[by_set] = numeric, len(limits) + numbers
     else:
         columns, test_starts, limits = number_tests(column, cut, default_left, test)
     compile_trees(
         left, right, test, leaf_values, split_offsets, leaf_offsets, lines, line_starts, levels, values, leaves
     )
-    return Compiled(
-        columns, test_starts, limits, lines.ravel(), line_starts, levels, values, leaves, leaf_offsets, *sets
+    return CompiledTrees(
+        columns, test_starts, limits, lines.ravel(), line_starts, levels, values, leaves, leaf_offsets, *tests_of_sets
     )
 
 

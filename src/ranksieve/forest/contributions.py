@@ -16,8 +16,8 @@ from ranksieve.forest.structure import children_of, levels, of_children
 from ranksieve.kernels import contributions as kernels
 from ranksieve.threads import using_threads
 
-ROWS = 4096  # documents made float64 at a time
-CELLS = 1 << 23  # and no more values than this
+ROWS = 4096  # documents that are made float64 at a time
+CELLS = 1 << 23  # most values of them
 
 
 class Contributions:

@@ -35,6 +35,13 @@ class CtrForest(TrainedModel):
 
     `forest` has a column for each feature, then one for each statistic. `rs.load` and `rs.io.from_model` return one for
     CatBoost's models with combinations of features.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> model = rs.load("catboost.json")  # doctest: +SKIP
+    >>> model.combinations  # doctest: +SKIP
+    ['brand × size']
     """
 
     forest: Forest

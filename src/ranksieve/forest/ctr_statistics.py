@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-KINDS = CATEGORY, ABOVE, EQUAL = "category", "above", "equal"  # of elements
-MULTIPLIER = np.uint64(0x4906BA494954CB65)  # of CatBoost's hash
+KINDS = CATEGORY, ABOVE, EQUAL = "category", "above", "equal"  # kinds of elements
+MULTIPLIER = np.uint64(0x4906BA494954CB65)  # multiplier of CatBoost's hash
 NO_HASH = np.uint64((1 << 64) - 1)  # no combination has it
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.data.lists import starts_of
+from ranksieve.data.lists import pieces_of, starts_of
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import ModelError, param
 from ranksieve.forest.model import TrainedModel
@@ -68,9 +68,7 @@ class Forest(TrainedModel):
     info: Mapping[str, Any] = field(default_factory=dict)  # JSON-able: parameters, history, versions
     categorical: np.ndarray = field(default_factory=lambda: NO_SPLITS)  # bool per split; none where it is left out
     set_offsets: np.ndarray = field(default_factory=lambda: NO_CODES)  # int64, n_splits + 1
-    set_codes: np.ndarray = field(
-        default_factory=lambda: NO_CODES
-    )  # int64, ascending in each set: the categories that go left
+    set_codes: np.ndarray = field(default_factory=lambda: NO_CODES)  # int64, ascending in a set: what goes left
 
     def __post_init__(self) -> None:
         if len(self.set_offsets) != len(self.feature) + 1:  # left out: there are only numerical splits
@@ -126,9 +124,9 @@ class Forest(TrainedModel):
         trees = np.asarray(trees, dtype=np.int64)
         if len(trees) and (trees.min() < 0 or trees.max() >= self.n_trees):
             raise ModelError(f"tree {int(trees.max())} does not exist; the forest has {self.n_trees}")
-        split_rows, split_offsets = _pieces(self.split_offsets, trees)
-        leaf_rows, leaf_offsets = _pieces(self.leaf_offsets, trees)
-        code_rows, set_offsets = _pieces(self.set_offsets, split_rows)
+        split_rows, split_offsets = pieces_of(self.split_offsets, trees)
+        leaf_rows, leaf_offsets = pieces_of(self.leaf_offsets, trees)
+        code_rows, set_offsets = pieces_of(self.set_offsets, split_rows)
         return replace(
             self,
             **{name: getattr(self, name)[split_rows] for name in SPLIT_ARRAYS},
@@ -363,11 +361,4 @@ def concatenate(forests: Sequence[Forest]) -> Forest:
 
 
 def _joined(offsets: Sequence[np.ndarray]) -> np.ndarray:
-    sizes = np.concatenate([np.diff(o) for o in offsets])
-    return starts_of(sizes)
-
-
-def _pieces(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    sizes = np.diff(offsets)[chosen]
-    new = starts_of(sizes)
-    return np.repeat(offsets[chosen] - new[:-1], sizes) + np.arange(new[-1]), new
+    return starts_of(np.concatenate([np.diff(o) for o in offsets]))

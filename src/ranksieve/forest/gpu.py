@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.cuda.device import download, synchronize, upload
-from ranksieve.cuda.foreign import on_device
+from ranksieve.cuda.dlpack import on_device
 from ranksieve.cuda.forest import DeviceForest
 from ranksieve.cuda.ranked_forest import RankedForest, pack_trees
 from ranksieve.dtypes import SCORE

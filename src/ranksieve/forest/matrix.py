@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model, TrainedModel
 from ranksieve.text_formats import counted
 
-ROWS = 65_536  # of a sparse matrix or a regrouped data set that are made dense at a time
+ROWS = 65_536  # rows of a sparse matrix or a regrouped data set that are made dense at a time
 
 
 class Encoded(np.ndarray):
@@ -29,11 +29,6 @@ class Encoded(np.ndarray):
 def encoded(rows: np.ndarray, model: Any) -> np.ndarray:
     """Rows that a reader made for a model, so that `predict` takes the numbers in them as its categories' own."""
     return rows.view(Encoded) if isinstance(model, TrainedModel) else rows
-
-
-def _categories(model: Model) -> Mapping[str, Sequence[str]]:
-    found: Mapping[str, Sequence[str]] = model.info.get("categories", {})
-    return found
 
 
 class Matrix(NamedTuple):
@@ -63,9 +58,9 @@ def check_encoder(model: Any, candidates: Mapping[str, Any] | None, source: str)
         return
     if any(map(is_dense, used_features(model))):
         raise ModelError(
-            f"{source}: its vectors are of another encoder ({_encoder_text(given)}) than those that the model was "
-            f"trained on ({_encoder_text(trained)}), so its features dense.* mean something else; use the encoder of "
-            "training, or train on features of this one"
+            f"{source}: its vectors come from {_encoder_text(given)}, but those of the training data came from "
+            f"{_encoder_text(trained)}, so features dense.* have other values; use the encoder of training, or train "
+            "on features of this one"
         )
 
 
@@ -93,7 +88,7 @@ def matrices(X: Any, model: Model) -> tuple[int, Iterator[Matrix]]:
     if isinstance(X, Dataset):
         check_features(X.n_features, model)
         check_encoder(model, X.candidates, X.source)
-        X = X.in_order(model.feature_names, _categories(model))
+        X = X.in_order(model.feature_names, model.categories)
         order = match_features(X.feature_names, model.feature_names, X.source)
         blocks = X.blocks(ROWS)
         return X.n_docs, (flat(rows if order is None else rows[:, order]) for rows in blocks)
@@ -104,7 +99,7 @@ def matrices(X: Any, model: Model) -> tuple[int, Iterator[Matrix]]:
     if isinstance(X, Encoded):
         X = X.view(np.ndarray)
     elif not is_table(X):
-        for name, names in named(_categories(model)).items():
+        for name, names in named(model.categories).items():
             raise other_categories(f"the array: feature {name!r} holds numbers", names)
     if not isinstance(X, np.ndarray) or X.dtype not in (np.float32, np.float64):
         X = _plain(X, model)
@@ -137,7 +132,7 @@ def _plain(X: Any, model: Model) -> Any:
     if isinstance(X, (list, tuple)):
         X = np.asarray(X)
     if not (isinstance(X, np.ndarray) and X.dtype.kind in "iubf"):
-        table = split_table(X, model.feature_names, Categorical(known=_categories(model)), _table_type(model))
+        table = split_table(X, model.feature_names, Categorical(known=model.categories), _table_type(model))
         if table.names is not None:
             check_feature_names(table.names, model.feature_names, "the table")
         X = table.features

@@ -15,17 +15,35 @@ from ranksieve.html_tables import html_facts, html_table
 
 
 class Model(Protocol):
-    """Scores documents and can be saved; `ranksieve.load` reads it back."""
+    """What every model has. It scores documents and can be saved; `ranksieve.load` reads it back.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.synth.cubic(20)
+    >>> models = [rs.train(data, trees=5), rs.train(data, algo="ranksvm")]
+    >>> [(model.size, model.predict(data).shape) for model in models]
+    [('5 trees', (1000,)), ('50 weights', (1000,))]
+    """
 
     @property
-    def feature_names(self) -> tuple[str, ...]: ...
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the features, in the order of the columns."""
+        ...
 
     @property
-    def n_features(self) -> int: ...
+    def n_features(self) -> int:
+        """Number of features."""
+        ...
 
     @property
     def info(self) -> Mapping[str, Any]:
         """How it was trained, as JSON can hold it: parameters, history, versions."""
+        ...
+
+    @property
+    def categories(self) -> Mapping[str, Sequence[str]]:
+        """The names of the categories of each categorical feature."""
         ...
 
     @property

@@ -24,10 +24,7 @@ from ranksieve.text_formats import counted, some_of
 
 FIRST_STAGE = "first stage"  # the name of its scores beside those of models
 NOT_A_FEATURE = "its score is not among the features of the model"
-NOT_NOTED = (
-    "the data does not say which feature is its score; data of 'ranksieve features' does, and Parquet files written "
-    "from Dataset.with_features(names, first_stage=…)"
-)
+NOT_NOTED = "the data does not say which feature is its score; name its feature with --first-stage NAME"
 
 
 @dataclass(frozen=True)
@@ -56,15 +53,23 @@ class ScoredFile:
         return self.scores if self.first_stage is None else {**self.scores, FIRST_STAGE: self.first_stage}
 
 
-def open_for(path: Any, models: Mapping[str, Model], missing: str | None, needed: Sequence[str] = NEEDED) -> Source:
+def open_for(
+    path: Any,
+    models: Mapping[str, Model],
+    missing: str | None,
+    needed: Sequence[str] = NEEDED,
+    *,
+    first_stage: str | None = None,
+) -> Source:
     """Open a data file; absent features are read as in the models' training data, unless `missing` is given."""
     kinds = {_missing_of(model) for model in models.values()}
     names = {tuple(model.feature_names) for model in models.values()}
     wanted = names.pop() if len(names) == 1 else ()
-    first, *others = (model.info.get("categories", {}) for model in models.values())
+    first, *others = (model.categories for model in models.values())
     if any(categories != first for categories in others):
         raise DataError(f"{path}: the models were trained with different categories; use them one by one")
-    source = open_data(path, missing=missing or min(kinds), needed=needed, wanted=wanted, categories=first)
+    options = {"needed": needed, "wanted": wanted, "categories": first, "first_stage": first_stage}
+    source = open_data(path, missing=missing or min(kinds), **options)
     if missing is None and len(kinds) > 1 and _reads_text(source):
         raise DataError(
             f"{path}: the models were trained with different values for absent features; give ",
@@ -142,20 +147,28 @@ def score_file(models: Mapping[str, Model], source: Source, threads: int | None 
     )
 
 
-def score_each(models: Mapping[str, Model], path: Any, missing: str | None, threads: int | None = None) -> ScoredFile:
+def score_each(
+    models: Mapping[str, Model],
+    path: Any,
+    missing: str | None,
+    threads: int | None = None,
+    *,
+    first_stage: str | None = None,
+) -> ScoredFile:
     """As `score_file`, with data that is read for each model as its training data was.
 
     Models with the same features, categories and values of absent features share a pass over the file.
     """
     groups: dict[str, dict[str, Model]] = {}
     for name, model in models.items():
-        way = repr((missing or _missing_of(model), model.feature_names, model.info.get("categories")))
+        way = repr((missing or _missing_of(model), model.feature_names, model.categories))
         groups.setdefault(way, {})[name] = model
-    scored = [score_file(group, open_for(path, group, missing), threads) for group in groups.values()]
+    sources = (open_for(path, group, missing, first_stage=first_stage) for group in groups.values())
+    scored = [score_file(group, source, threads) for group, source in zip(groups.values(), sources, strict=True)]
     scores = {name: values for part in scored for name, values in part.scores.items()}
-    first_stage = next((part.first_stage for part in scored if part.first_stage is not None), None)
-    lacks = first_stage is None and any(part.lacks_first_stage for part in scored)
-    return ScoredFile(scored[0].lists, {name: scores[name] for name in models}, first_stage, lacks)
+    found = next((part.first_stage for part in scored if part.first_stage is not None), None)
+    lacks = found is None and any(part.lacks_first_stage for part in scored)
+    return ScoredFile(scored[0].lists, {name: scores[name] for name in models}, found, lacks)
 
 
 def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> Dataset:

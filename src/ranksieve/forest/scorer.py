@@ -21,15 +21,16 @@ from ranksieve.forest.compile_trees import compile_binned
 from ranksieve.forest.float32 import floor_single, to_single
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import Matrix, flat, matrices
+from ranksieve.forest.structure import node_places
 from ranksieve.kernels import quantize, scoring, traverse_raw
-from ranksieve.kernels.compile_trees import Compiled
+from ranksieve.kernels.compile_trees import CompiledTrees
 from ranksieve.kernels.leaf_numbers import leaves_of_ranked
 from ranksieve.kernels.numba_cache import report_first_compile
 from ranksieve.threads import using_threads
 
 FEW = 12  # documents; up to here, traversing tree by tree is faster than filling a block
-WALK_SHARE = 256
-WALK_CELLS = 1 << 23  # values of documents, with columns for tests of categories, held at a time
+DOCS_AT_ONCE = 256  # that a thread traverses
+CELLS_AT_ONCE = 1 << 23  # values of documents, with columns for tests of categories, held at a time
 MOST_THRESHOLDS = 254  # in a column: ranks 0..254, and 255 for missing
 
 
@@ -39,7 +40,7 @@ class Scorer:
     def __init__(self, forest: Forest):
         report_first_compile("scoring")
         self._forest = forest
-        self._walk_always = bool(forest.n_trees and forest.n_leaves.max() > scoring.MAX_LEAVES)
+        self._always_traverses = bool(forest.n_trees and forest.n_leaves.max() > scoring.MAX_LEAVES)
         self._shorter: dict[int, Scorer] = {}
 
     @cached_property
@@ -47,23 +48,25 @@ class Scorer:
         return make_columns(self._forest)
 
     @cached_property
-    def _walks(self) -> Any:
-        return make_walks(self._forest.as_numerical)
+    def _raw_trees(self) -> Any:
+        return make_raw_trees(self._forest.as_numerical)
 
     @cached_property
-    def _compiled(self) -> Compiled:
+    def _compiled(self) -> CompiledTrees:
         return self._compile(0, self._forest.n_trees)
 
-    def _compile(self, first: int, last: int) -> Compiled:
+    def _compile(self, first: int, last: int) -> CompiledTrees:
         forest, (_, _, column, cut) = self._forest, self._columns
         a, b = forest.split_offsets[[first, last]]
         c, d = forest.leaf_offsets[[first, last]]
-        goes_left = forest.category_tests.goes_left if forest.has_categories else None
+        splits = [part[a:b] for part in (column, cut, forest.default_left, forest.left, forest.right)]
         return compile_binned(
-            column[a:b], cut[a:b], forest.left[a:b], forest.right[a:b], forest.default_left[a:b],
-            forest.scaled_leaf_values()[c:d], forest.split_offsets[first : last + 1] - a,
-            forest.leaf_offsets[first : last + 1] - c, goes_left,
-        )  # fmt: skip
+            np.stack(splits, axis=1),
+            forest.scaled_leaf_values()[c:d],
+            forest.split_offsets[first : last + 1] - a,
+            forest.leaf_offsets[first : last + 1] - c,
+            forest.category_tests.goes_left if forest.has_categories else None,
+        )
 
     def predict(
         self, X: Any, *, trees: int | None = None, threads: int | None = None, dtype: Any = SCORE
@@ -82,11 +85,11 @@ class Scorer:
         if n_trees == 0 or matrix.n_docs == 0:
             return
         if matrix.n_docs <= FEW:
-            traverse_raw.walk_scores(*self._for_walks(matrix), n_trees, self._walks, scores)
-        elif self._walk_always:
+            traverse_raw.add_scores(*self._for_traversal(matrix), n_trees, self._raw_trees, scores)
+        elif self._always_traverses:
             with using_threads(threads):
-                for start, part in self._parts_for_walks(matrix):
-                    traverse_raw.walk_scores_parallel(*part, n_trees, self._walks, WALK_SHARE, scores[start:])
+                for start, part in self._parts_for_traversal(matrix):
+                    traverse_raw.add_scores_parallel(*part, n_trees, self._raw_trees, DOCS_AT_ONCE, scores[start:])
         elif n_trees < self._forest.n_trees:
             self._first(n_trees)._add(matrix, n_trees, threads, scores)
         else:
@@ -94,19 +97,19 @@ class Scorer:
             with using_threads(threads):
                 quantize.add_raw(*matrix[:4], columns, exact, self._compiled, matrix.n_docs, scores)
 
-    def _for_walks(self, matrix: Matrix) -> Matrix:
-        """Documents for `_walks`: with a column for each test of a set of categories, where there are any."""
+    def _for_traversal(self, matrix: Matrix) -> Matrix:
+        """Documents for `traverse_raw`: with a column for each test of a set of categories, where there are any."""
         forest = self._forest
         return flat(forest.category_tests.expand(matrix.rows)) if forest.has_categories else matrix
 
-    def _parts_for_walks(self, matrix: Matrix) -> Iterator[tuple[int, Matrix]]:
+    def _parts_for_traversal(self, matrix: Matrix) -> Iterator[tuple[int, Matrix]]:
         """Where a part begins, and its documents; one part where no columns are added."""
         if not self._forest.has_categories:
             yield 0, matrix
             return
-        size = max(1, WALK_CELLS // self._forest.as_numerical.n_features)
+        size = max(1, CELLS_AT_ONCE // self._forest.as_numerical.n_features)
         for start in range(0, matrix.n_docs, size):
-            yield start, self._for_walks(flat(matrix.rows[start : start + size]))
+            yield start, self._for_traversal(flat(matrix.rows[start : start + size]))
 
     def _columns_for(self, matrix: Matrix) -> tuple[Any, bool]:
         single, double, _, _ = self._columns
@@ -130,7 +133,7 @@ class Scorer:
     def staged_predict(self, X: Any, *, every: int = 1, threads: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """See `Forest.staged_predict`."""
         if every < 1:
-            raise ParameterError(param("every"), f" is {every}; expected the number of trees between results, from 1")
+            raise ParameterError(param("every"), f" is {every}; expected an integer from 1")
         n_docs, parts = matrices(X, self._forest)
         return self._stages(X, n_docs, list(parts), every, threads)
 
@@ -140,10 +143,10 @@ class Scorer:
         scores = np.zeros(n_docs, SCORE)
         bounds = np.cumsum([0, *(part.n_docs for part in parts)])
         with using_threads(threads):
-            ranked = [] if self._walk_always else [self._ranked(part) for part in parts]
+            ranked = [] if self._always_traverses else [self._ranked(part) for part in parts]
         for first in range(0, self._forest.n_trees, every):
             last = min(first + every, self._forest.n_trees)
-            if self._walk_always:
+            if self._always_traverses:
                 later = Scorer(self._forest.take(np.arange(first, last)))
                 for part, start in zip(parts, bounds, strict=False):
                     later._add(part, last - first, threads, scores[start : start + part.n_docs])
@@ -158,21 +161,24 @@ class Scorer:
         """See `Forest.predict_leaves`."""
         forest = self._forest
         n_docs, parts = matrices(X, forest)
-        most = int(forest.n_leaves.max(initial=1))
-        leaves = np.empty(
-            (n_docs, forest.n_trees), np.uint8 if most <= 256 else np.uint16 if most <= 65536 else np.int32
-        )
+        leaves = empty_leaf_numbers(n_docs, forest)
         start = 0
         with using_threads(threads):
             for part in parts:
                 out = leaves[start : start + part.n_docs]
-                if part.n_docs <= FEW or self._walk_always:
-                    for first, some in self._parts_for_walks(part):
-                        traverse_raw.walk_leaves(*some, forest.n_trees, self._walks, out[first:])
+                if part.n_docs <= FEW or self._always_traverses:
+                    for first, some in self._parts_for_traversal(part):
+                        traverse_raw.leaves_of_raw(*some, forest.n_trees, self._raw_trees, out[first:])
                 elif forest.n_trees:
                     leaves_of_ranked(self._ranked(part), part.n_docs, self._compiled, out)
                 start += part.n_docs
         return in_user_order(X, leaves)
+
+
+def empty_leaf_numbers(n_docs: int, forest: Forest) -> np.ndarray:
+    """An array for the leaf of each document in each tree, of the smallest type that holds these numbers."""
+    most = int(forest.n_leaves.max(initial=1))
+    return np.empty((n_docs, forest.n_trees), np.uint8 if most <= 256 else np.uint16 if most <= 65536 else np.int32)
 
 
 def make_columns(forest: Forest) -> tuple[quantize.ByteColumns, quantize.ByteColumns, np.ndarray, np.ndarray]:
@@ -218,14 +224,14 @@ def _changes(values: np.ndarray) -> np.ndarray:
     return changes
 
 
-def make_walks(forest: Forest) -> traverse_raw.Walks:
+def make_raw_trees(forest: Forest) -> traverse_raw.RawTrees:
     """The forest's nodes in the order that traversal from root to leaf needs."""
     n_padding = -forest.n_trees % traverse_raw.SIDE_BY_SIDE
     sizes = np.diff(forest.split_offsets) + np.diff(forest.leaf_offsets)
     roots = starts_of(sizes).astype(np.int32)
     padding = roots[-1]  # one more leaf, the root of the trees that fill up the last group
     n_nodes = int(padding) + 1
-    walks = traverse_raw.Walks(
+    trees = traverse_raw.RawTrees(
         places=np.zeros(n_nodes, np.int32),
         thresholds=np.full(n_nodes, np.inf),
         children=np.full(2 * n_nodes, padding, np.int32),
@@ -235,14 +241,13 @@ def make_walks(forest: Forest) -> traverse_raw.Walks:
         depths=np.zeros((forest.n_trees + n_padding) // traverse_raw.SIDE_BY_SIDE, np.int64),
         copies=np.zeros(4, np.bool_),
     )
-    splits = np.arange(len(forest.feature)) + np.repeat(forest.leaf_offsets[:-1], np.diff(forest.split_offsets))
-    leaves = np.arange(len(forest.leaf_values)) + np.repeat(forest.split_offsets[1:], forest.n_leaves)
-    walks.thresholds[splits], walks.values[leaves] = forest.threshold, forest.scaled_leaf_values()
+    splits, leaves = node_places(forest)
+    trees.thresholds[splits], trees.values[leaves] = forest.threshold, forest.scaled_leaf_values()
     traverse_raw.pack_nodes(
         forest.feature, forest.left, forest.right, forest.default_left, forest.zero_missing, forest.n_features,
-        forest.split_offsets, forest.leaf_offsets, walks,
+        forest.split_offsets, forest.leaf_offsets, trees,
     )  # fmt: skip
-    return walks
+    return trees
 
 
 def in_user_order(X: Any, values: np.ndarray) -> np.ndarray:
@@ -254,5 +259,5 @@ def checked_trees(trees: int | None, n_trees: int) -> int:
     if trees is None:
         return n_trees
     if trees < 0:
-        raise ParameterError(param("trees"), f" is {trees}; expected how many of the first {n_trees} trees to use")
+        raise ParameterError(param("trees"), f" is {trees}; expected an integer from 0")
     return min(trees, n_trees)

@@ -83,6 +83,13 @@ def levels(left: np.ndarray, right: np.ndarray, split_offsets: np.ndarray) -> li
     return found
 
 
+def node_places(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
+    """The places of all splits and of all leaves in one array of nodes: of each tree its splits, then its leaves."""
+    splits = np.arange(len(forest.feature)) + np.repeat(forest.leaf_offsets[:-1], np.diff(forest.split_offsets))
+    leaves = np.arange(len(forest.leaf_values)) + np.repeat(forest.split_offsets[1:], forest.n_leaves)
+    return splits, leaves
+
+
 def children_of(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
     """The left and right children of all splits, numbered through the whole forest: a split, or `~leaf`."""
     n_splits = np.diff(forest.split_offsets)

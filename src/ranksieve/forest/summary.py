@@ -10,7 +10,6 @@ import numpy as np
 
 from ranksieve.errors import ModelError
 from ranksieve.forest.json_model import RECOVER
-from ranksieve.parameter_table import table
 from ranksieve.text_formats import category_counts, counted, duration
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def summarize(model: TrainedModel) -> Summary:
         return _summary(model)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ModelError(
-            f"what the model's file says about its training is not as ranksieve writes it ({error!r}); {RECOVER}"
+            f"the information about training in the model file is damaged ({error!r}); {RECOVER}"
         ) from error
 
 
@@ -71,6 +70,8 @@ def data_size(sizes: Mapping[str, Any]) -> str:
 
 def default_params() -> dict[str, Any]:
     """The defaults of all parameters, as a model's `info` holds values: tuples are lists."""
+    from ranksieve.parameter_table import table  # it is large, and scoring does not need it
+
     found: dict[str, Any] = json.loads(json.dumps({name: one.default for name, one in table().items()}))
     return found
 

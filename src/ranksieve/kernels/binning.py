@@ -10,7 +10,7 @@ from ranksieve.kernels.quantize import CHUNK, rank_column, take_features
 from ranksieve.kernels.scoring import TILE
 from ranksieve.kernels.transpose import transpose_tile
 
-SEEN = 1024  # places of the table of values that were seen lately
+SEEN = 1024  # places of a table of values that were seen lately
 
 
 @njit(cache=True, nogil=True)
@@ -66,9 +66,9 @@ def track_some(first, last, columns, distinct, counts, missing, bad_rows):
 
 @njit(cache=True, nogil=True)
 def track_distinct(columns, distinct, counts, missing, bad_rows):
-    """Keep the sorted distinct values of each feature until there are more than fit.
+    """Collect the sorted distinct values of each feature, as long as they fit.
 
-    A feature whose count exceeds the capacity of `distinct` is given up: its count stays at capacity + 1.
+    A feature with more values than fit into `distinct` has the count capacity + 1, and is not tracked any more.
     `bad_rows[f]` is its first infinite row, or -1.
     """
     run_parts(track_some, len(columns), (columns, distinct, counts, missing, bad_rows))
@@ -124,7 +124,7 @@ def chunks_to_bins(first_chunk, last_chunk, flat, addresses, column_of, heaps, h
         columns[c] = c * CHUNK
     for chunk in range(first_chunk, last_chunk):
         start, n = chunk * CHUNK, min(CHUNK, n_rows - chunk * CHUNK)
-        for i in range(-(-n // TILE) * TILE):  # whole tiles: the last row fills them up
+        for i in range(-(-n // TILE) * TILE):  # tiles are whole: the last row is repeated
             positions[i] = n_features * (start + min(i, n - 1))
         for tile in range(0, n_features, TILE):
             first = 0 if by_column else take_features(flat, 1, positions, n_features, tile, n, values)
@@ -134,8 +134,8 @@ def chunks_to_bins(first_chunk, last_chunk, flat, addresses, column_of, heaps, h
                     column = carray(float_pointer(addresses[f]), n_rows)
                     if n == CHUNK:
                         source, place = column, start
-                    else:  # whole registers would be read beyond the end
-                        for i in range(n):  # a slice takes seconds to compile, with a message for different shapes
+                    else:  # copied, as whole registers would be read beyond the end
+                        for i in range(n):  # a slice takes seconds to compile, as it has an error message
                             values[i] = column[start + i]
                         place = 0
                 rank_column(source, place, n, heaps, heap_starts[c], levels[c], ranks, c * CHUNK)
@@ -150,10 +150,10 @@ def chunks_to_bins(first_chunk, last_chunk, flat, addresses, column_of, heaps, h
 
 @njit(cache=True, nogil=True)
 def to_bins(values, addresses, column_of, heaps, heap_starts, levels, out):
-    """Bin of each value: the number of its column's thresholds below it; NaN has the last bin.
+    """The bin of each value: how many of its column's thresholds are below it; NaN has the last bin.
 
-    `values` are flat, row by row; or `addresses` are those of float32 arrays, one for each feature. Feature f goes to
-    column `column_of[f]`, whose thresholds are a heap (see `kernels.quantize`). Rows are turned into columns within
-    registers. Columns are searched 16 values at a time; their bins are transposed to rows again.
+    `values` are flat, row by row. Otherwise `addresses` are those of float32 arrays, one for each feature. Feature f is
+    written to column `column_of[f]`, whose thresholds are a heap (see `kernels.quantize`). Rows are transposed to
+    columns within registers. Columns are searched 16 values at a time, and their bins are transposed back to rows.
     """
     run_parts(chunks_to_bins, -(-len(out) // CHUNK), (values, addresses, column_of, heaps, heap_starts, levels, out))

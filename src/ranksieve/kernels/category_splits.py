@@ -1,56 +1,36 @@
 """The best set of categories of a leaf, as LightGBM finds it.
 
-Categories are sorted by G / (H + smooth), the value that a leaf of each would about have: of all divisions into two
-sets, one that is best for a convex loss lies along this order (Fisher 1958). So only its beginnings and its ends are
-tried. A feature with few categories is divided into one category and the rest. The set goes left; categories that are
-not in it, and missing ones, go right.
+Categories are sorted by G / (H + smooth), which is about the value of a leaf with this category alone. For a convex
+loss, one of the best divisions into two sets cuts this order in two (Fisher 1958). So the sets that are tried are the
+first categories in order, and the last ones. For a feature with few categories they are single categories. The set goes
+left; all other categories, and missing values, go right.
 """
 
 import numpy as np
 
-from ranksieve.kernels.gain import bounded_gain, count_of, gain_of, grad_of, hess_of, large_enough
+from ranksieve.kernels.gain import count_of, gain_of_sides, grad_of, hess_of
 from ranksieve.kernels.histograms import BY_SET, LANES
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.metrics import sort_rows
 
-A_SET = -1  # in place of a bin: the cut is a set, given by the words from SET on
-SET = 5  # where the words of a set begin in a cut
-WORDS = 4  # of 64 bits, one bit for each of 256 bins
-WIDTH = SET + WORDS
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def gain_of_set(left, left_hess, node, rules, more, bounded):
-    """The gain of a set with these sums and the rest; -infinity where one of them is too small.
-
-    `more` is the added l2. With bounds on leaf values, gains may be negative.
-    """
-    n_left, hess_left = count_of(left, rules), hess_of(left, left_hess, rules)
-    n_right, hess_right = count_of(node.total, rules) - n_left, hess_of(node.total, node.hess, rules) - hess_left
-    if not (large_enough(n_left, hess_left, rules) and large_enough(n_right, hess_right, rules)):
-        return -np.inf
-    grad_left = grad_of(left, rules)
-    grad_right = grad_of(node.total, rules) - grad_left
-    x, y, l2 = np.float64(n_left) + more, np.float64(n_right) + more, rules.l2 + more
-    if bounded:
-        low, high, newton = node.low, node.high, rules.newton
-        gain = bounded_gain(grad_left, x, hess_left + l2, newton, low, high)
-        return gain + bounded_gain(grad_right, y, hess_right + l2, newton, low, high)
-    return gain_of(grad_left, x, hess_left + l2, rules.newton) + gain_of(grad_right, y, hess_right + l2, rules.newton)
+A_SET = -1  # in place of the bin of a cut: the cut is a set of categories
+SET = 5  # where the words of the set begin in a cut
+WORDS = 4  # words of a set, 64 bits each: one bit for each of 256 bins
+WIDTH = SET + WORDS  # length of a cut
 
 
 @njit(cache=True, nogil=True)
 def try_single(sums, n_bins, node, rules, bounded, best):
-    """One category against the rest; `best` is gain, first bin, number of bins, direction."""
+    """Try each single category. `best` is (gain, place of the first category, number of categories, direction)."""
     for b in range(n_bins):
-        gain = gain_of_set(sums[b, 0], sums[b, 1], node, rules, 0.0, bounded)
+        gain = gain_of_sides(sums[b, 0], sums[b, 1], node, rules, 0.0, bounded, 0)
         if gain > best[0]:
             best[0], best[1], best[2], best[3] = gain, b, 1, 1
 
 
 @njit(cache=True, nogil=True)
 def try_sorted(sums, order, node, rules, columns, bounded, best):
-    """The first categories in order against the rest, and the last ones."""
+    """Try the first categories in order, and the last ones."""
     most, n_docs = min(columns.most, (len(order) + 1) // 2), count_of(node.total, rules)
     for direction in (1, -1):
         first = 0 if direction == 1 else len(order) - 1
@@ -65,14 +45,14 @@ def try_sorted(sums, order, node, rules, columns, bounded, best):
             if n_new < columns.group:
                 continue
             n_new = 0
-            gain = gain_of_set(left, left_hess, node, rules, columns.set_l2, bounded)
+            gain = gain_of_sides(left, left_hess, node, rules, columns.set_l2, bounded, 0)
             if gain > best[0]:
                 best[0], best[1], best[2], best[3] = gain, first, i + 1, direction
 
 
 @njit(cache=True, nogil=True)
 def sorted_bins(sums, n_bins, rules, smooth):
-    """The bins with enough documents, by falling value of a leaf of each; equal ones by number."""
+    """The bins with enough documents, sorted by falling G / (H + smooth), equal ones by number."""
     order, values, n = np.empty(n_bins, np.int32), np.empty(n_bins), 0
     for b in range(n_bins):
         count = np.float64(count_of(sums[b, 0], rules))
@@ -86,7 +66,7 @@ def sorted_bins(sums, n_bins, rules, smooth):
 
 @njit(cache=True, nogil=True)
 def improve_by_set(group, columns, column, node, rules, gain, cut):
-    """Look for a better cut by a set of a column's categories; see `splitting.improve_split`."""
+    """Look for a better cut by a set of categories of a column; see `splitting.improve_split`."""
     lane, n_bins = column % LANES, columns.n_bins[column]
     sums, bounded = np.zeros((n_bins, 2), np.int64), len(columns.signs) > 0
     for plane in range(len(group)):
@@ -116,7 +96,7 @@ def improve_by_set(group, columns, column, node, rules, gain, cut):
 
 @njit(cache=True, nogil=True)
 def improve_by_sets(group, columns, lane, node, rules, gain, cut):
-    """`improve_by_set` for those of LANES columns that are categorical."""
+    """`improve_by_set` for the categorical ones of LANES columns."""
     for column in range(lane, lane + LANES):
         if columns.allowed[column] == BY_SET:
             improve_by_set(group, columns, column, node, rules, gain, cut)
@@ -124,7 +104,7 @@ def improve_by_sets(group, columns, lane, node, rules, gain, cut):
 
 @njit(cache=True, nogil=True)
 def fill_goes_left(split_bin, missing_left, words, goes_left):
-    """Which bins go left: up to a bin, or those in a set. The last bin is that of missing values."""
+    """Write which bins go left: those up to a bin, or those in a set. The last bin is that of missing values."""
     for b in range(len(goes_left)):
         goes_left[b] = (words[b // 64] >> (b % 64)) & 1 if split_bin == A_SET else b <= split_bin
     goes_left[len(goes_left) - 1] = missing_left

@@ -1,4 +1,4 @@
-"""Loops of click models: what users examined, given their clicks. Sums are left to NumPy, which adds in one order."""
+"""Compiled loops of click models: what users examined, given their clicks. NumPy adds the results, in one order."""
 
 import numpy as np
 from numba import prange
@@ -10,7 +10,7 @@ SMALLEST = 1e-6  # probabilities keep this distance from 0 and 1
 
 @njit(cache=True, nogil=True)
 def clipped(p):
-    """A probability, away from 0 and 1 so that it has a logarithm."""
+    """A probability, kept away from 0 and 1, so that it and 1 minus it have logarithms."""
     return min(max(p, SMALLEST), 1.0 - SMALLEST)
 
 
@@ -58,8 +58,8 @@ def no_more_clicks(attraction, continuation):
 def browsing_posteriors(offsets, clicks, attraction, satisfaction, continuation, examined, satisfied, chains):
     """Dynamic Bayesian network: the chance that each row was examined, and that it satisfied, given the page's clicks.
 
-    All rows up to the last click were examined, and no click but the last satisfied. `chains` is per page: expected
-    decisions whether to go on, how many of them went on, and the log-likelihood of the clicks.
+    All rows up to the last click were examined. Only the last click may have satisfied. `chains` has for each page the
+    expected number of decisions whether to go on, how many of them were to go on, and the log-likelihood of the clicks.
     """
     for page in prange(len(offsets) - 1):
         start, stop = offsets[page], offsets[page + 1]
@@ -105,8 +105,8 @@ def browsing_posteriors(offsets, clicks, attraction, satisfaction, continuation,
 
 @njit(cache=True, nogil=True, parallel=True, error_model="numpy")
 def browsing_clicks(offsets, clicks, attraction, satisfaction, continuation, full, conditional):
-    """Chances of a click on each row, of users who read from the top: before the page is shown, and given the clicks
-    above the row."""
+    """The chance of a click on each row if users read from the top: `full` is the chance before the page is shown,
+    `conditional` the chance given the clicks above the row."""
     for page in prange(len(offsets) - 1):
         ahead = seen = 1.0
         for row in range(offsets[page], offsets[page + 1]):

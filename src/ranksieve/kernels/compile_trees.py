@@ -1,16 +1,18 @@
-"""Trees turned into what the scoring kernels run: tests numbered across trees, and per tree a list of bit operations.
+"""Trees compiled for the scoring kernels: the tests of all trees, and for each tree a list of bit operations.
 
-A document is tested by `column[document] > cut`, true: right. Equal tests of different nodes and trees are made once.
-A test of a set of categories is a row of a table of 256 bits, which bytes of the column go right: see `set_tests`.
+A document goes right where the test `column[document] > limit` is true. Equal tests of different nodes and trees are
+made once. A test of a set of categories is a row of a table of 256 bits: they say which bytes of the column go right,
+see `set_tests`.
 
-Leaves are numbered from left to right. Let `beyond[j]` say whether a document's leaf is number j or a later one:
-`beyond[0]` is always true, `beyond[n_leaves]` never. A split over the leaves low..high - 1 whose right child begins
-at leaf `middle` decides one of them:
+The leaves of a tree are numbered from left to right. `beyond[j]` says whether a document's leaf is number j or a later
+one: `beyond[0]` is always true, and `beyond[n_leaves]` is never true. Take a split whose subtree has the leaves
+low..high - 1, and whose right child begins at leaf `middle`. It decides one of them:
 
     beyond[middle] = beyond[high] or (beyond[low] and test)
 
-(a document that passed further right is beyond; one that came here is beyond if it goes right; any other is not).
-So a tree is one such line per split, parents first, without a branch, for 512 documents per instruction.
+A document whose leaf is right of the subtree is beyond. One whose leaf is in the subtree is beyond if it goes right.
+Others are not. So a tree is a list of such lines, one for each split, parents first. A line has no branch, and one
+instruction runs it for 512 documents.
 """
 
 from typing import NamedTuple
@@ -22,22 +24,22 @@ from ranksieve.kernels.offsets import longest_piece
 from ranksieve.kernels.set_tests import SetTests
 
 WORDS_PER_ROW = 8  # 512 documents as bits: one AVX-512 register
-TOGETHER = 4  # trees evaluated at a time
+TOGETHER = 4  # trees that are evaluated side by side
 
 
-class Compiled(NamedTuple):
-    """Trees ready to score; positions are in 64-bit words, `WORDS_PER_ROW` to a row of bits."""
+class CompiledTrees(NamedTuple):
+    """Trees that `scoring` evaluates; positions count 64-bit words, and a row of bits has `WORDS_PER_ROW` of them."""
 
     columns: np.ndarray  # int32: the columns that are compared with limits, ascending
-    test_starts: np.ndarray  # int64: tests of column u, missing going right: 2u; missing going left: 2u + 1
-    limits: np.ndarray  # uint8 per test: true if the (shifted) column is larger
+    test_starts: np.ndarray  # int64: tests of column u, at 2u those with missing right, at 2u + 1 with missing left
+    limits: np.ndarray  # uint8 per test: true if the column is larger; with missing left, 1 is added to the column
     lines: np.ndarray  # int32, four per line: positions of the test, low, high, middle
-    line_starts: np.ndarray  # int64: lines of each `TOGETHER` trees
-    levels: np.ndarray  # int32, (n_trees, 17): levels of an oblivious tree, else 0; then its tests, last first
+    line_starts: np.ndarray  # int64: where the lines of each group of TOGETHER trees begin
+    levels: np.ndarray  # int32, (n_trees, 17): how many levels an oblivious tree has, else 0; its tests, last first
     values: np.ndarray  # float64 per leaf, from left to right
     leaves: np.ndarray  # int32 per leaf, from left to right: its number in the forest
-    leaf_starts: np.ndarray  # int64, n_trees + 1
-    set_columns: np.ndarray  # the fields of `set_tests.SetTests`; parallel loops take no tuple in a tuple
+    leaf_starts: np.ndarray  # int64, n_trees + 1: where the leaves of each tree begin
+    set_columns: np.ndarray  # from here on the fields of `set_tests.SetTests`; parallel loops take no nested tuples
     set_starts: np.ndarray
     set_words: np.ndarray
     set_word_starts: np.ndarray
@@ -45,7 +47,7 @@ class Compiled(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def order_splits(left, right, order, size):
-    """Splits of one tree from the root down, level by level, and the leaves below each; returns the depth."""
+    """Write the splits of a tree in order, level by level, and the number of leaves below each; returns the depth."""
     n, depth, level_end = 0, 0, 0
     if len(left):
         order[0] = 0
@@ -85,7 +87,7 @@ def is_oblivious(order, depth, test):
 def write_tree(left, right, test, order, size, values, given, leaves, base, lines):
     """The lines of one tree, parents first, and its leaf values from left to right."""
     first = np.zeros(len(order), np.int64)
-    values[0], leaves[0] = given[0], 0  # a tree of one leaf has no split to say so
+    values[0], leaves[0] = given[0], 0  # for a tree of one leaf, which has no split
     for k in range(len(order)):
         node = order[k]
         start = first[node]
@@ -105,7 +107,7 @@ def write_tree(left, right, test, order, size, values, given, leaves, base, line
 @njit(cache=True, nogil=True)
 def compile_trees(left, right, test, leaf_values, split_offsets, leaf_offsets, lines, line_starts, levels, values,
                   leaves):  # fmt: skip
-    """Fill the arrays from `lines` on; see the module's text."""
+    """Write the arrays from `lines` on, which are fields of `CompiledTrees`."""
     n, n_trees = 0, len(levels)
     room = rows_per_tree(leaf_offsets)
     tree_lines = np.empty((TOGETHER, room, 4), np.int32)
@@ -125,7 +127,7 @@ def compile_trees(left, right, test, leaf_values, split_offsets, leaf_offsets, l
             else:
                 counts[here] = b - a
             longest = max(longest, counts[here])
-        # a line waits for its parent's; lines of other trees in between hide the wait
+        # a line waits for the result of its parent; lines of other trees are between them, so that no time is lost
         for k in range(longest):
             for here in range(TOGETHER):
                 if k < counts[here]:
@@ -149,5 +151,5 @@ def most_leaves(leaf_offsets):
 
 @njit(cache=True, nogil=True)
 def rows_per_tree(leaf_offsets):
-    """Rows of bits kept for a tree: a multiple of eight and one more, for every leaf and the end."""
+    """Rows of bits of a tree: one for each leaf, in a multiple of eight, and one for the end."""
     return ((most_leaves(leaf_offsets) + 7) & ~7) + 1

@@ -1,17 +1,18 @@
 """Path-dependent Shapley values of trees, `WIDTH` documents at a time.
 
-A leaf with value v is reached through d different features. z_j is the share of the training documents that the tests
-of feature j send towards the leaf; o_j is 1 if every test of j sends the given document towards the leaf, else 0. The
-Shapley weights are integrals, s!(d-1-s)!/d! = ∫ t^s (1-t)^(d-1-s) dt over [0, 1], so the leaf contributes to feature i
+The path to a leaf of value v tests d different features. z_j is the share of the training documents that the tests of
+feature j send towards the leaf. o_j is 1 if every test of j sends the given document towards the leaf, else 0. Shapley
+weights are integrals, s!(d-1-s)!/d! = ∫ t^s (1-t)^(d-1-s) dt over [0, 1]. So the leaf contributes to feature i
 
     v · (o_i - z_i) · ∫ Π_{j≠i} (o_j t + z_j (1-t)) dt,
 
-a polynomial of degree d - 1 that Gauss-Legendre quadrature with m ≥ d / 2 points integrates exactly. At one point t, a
-factor is `t + z (1-t)` where the document takes the edge (hot) and `z (1-t)` where it does not (cold). Products are
-passed down the tree and sums of products up again, with 2 m multiplications per edge; no path is visited twice (the
-idea of Linear TreeSHAP, Yu et al. 2022, with quadrature in place of polynomial division). Where a feature is tested
-again further down, its new factor replaces the one of the edge `above`. There are three cases; their quotients are
-stored in a table per edge and point. All factors are positive, so nothing cancels.
+The integrand is a polynomial of degree d - 1, which Gauss-Legendre quadrature with m ≥ d / 2 points integrates exactly.
+At one point t, the factor of a feature is `t + z (1-t)` where the document takes the edge (hot), and `z (1-t)` where it
+does not (cold). Products are passed down the tree, and sums of products are passed up again, with 2 m multiplications
+per edge. No path is visited twice: this is the idea of Linear TreeSHAP (Yu et al. 2022), with quadrature in place of
+polynomial division. Where a feature is tested again further down, its new factor replaces that of the edge `above`. A
+table has for each edge and point the quotients of new and old factor, for hot and cold edges. All factors are positive,
+so nothing cancels.
 """
 
 from typing import NamedTuple
@@ -33,9 +34,9 @@ class Paths(NamedTuple):
     split: np.ndarray  # int32 per node: the forest's split, -1 for leaves
     parent: np.ndarray  # int32 per node
     right: np.ndarray  # int32 per node: the right child; the left one is the next node
-    above: np.ndarray  # int32 per node: the last node on the way here whose edge tests this node's feature, else 0
+    above: np.ndarray  # int32 per node: the last node above whose edge is of the feature that this node tests, else 0
     values: np.ndarray  # float64 per node: a leaf's value, 0 for splits
-    shares: np.ndarray  # float64 per node: z of the edge to the node, over all tests of its feature so far
+    shares: np.ndarray  # float64 per node: z of the feature of the edge to the node, over all its tests so far
     starts: np.ndarray  # int64, n_trees + 1
     n_points: np.ndarray  # int64 per tree: quadrature points, half as many as the longest path has features
     table_starts: np.ndarray  # int64 per tree: where its rows of the table begin
@@ -84,7 +85,7 @@ def collect_paths(feature, left, right, split_offsets, leaf_offsets, values, lea
 
 @njit(cache=True, nogil=True)
 def fill_table(paths, points, point_weights, table):
-    """Per edge and point: factor hot / hot, cold / hot, cold / cold; weight of a sum in φ if hot, and if cold.
+    """Write for each edge and point: new / old factor (hot / hot, cold / hot, cold / cold), weight in φ (hot, cold).
 
     `points[m]` are the m Gauss-Legendre points of [0, 1].
     """
@@ -119,7 +120,7 @@ def send_down(node, child, above, m, table, row, hot, products):
 
 @njit(cache=True, nogil=True)
 def go_down(documents, t, paths, forest_splits, table, hot, products):
-    """Which edges are hot for each document, and the products at every node of a tree."""
+    """Compute which edges are hot for each document, and the products at each node of a tree."""
     _, tested, thresholds, default_left, zero_missing = forest_splits
     m, base = paths.n_points[t], paths.starts[t]
     hot[:WIDTH] = 1.0
@@ -152,7 +153,7 @@ def come_up(t, paths, features, table, hot, products, added, phi):
     m, base = paths.n_points[t], paths.starts[t]
     for n in range(paths.starts[t + 1] - base - 1, 0, -1):
         parent = paths.parent[base + n]
-        first = parent + 1 != n  # preorder backwards: the right child comes first, and the parent's product is used up
+        first = parent + 1 != n  # the right child comes first: the parent's product is used up
         edge, before = uintp(n * WIDTH), uintp(paths.above[base + parent] * WIDTH)
         row = paths.table_starts[t] + n * m * CASES
         for k in range(uintp(WIDTH)):
@@ -172,7 +173,7 @@ def come_up(t, paths, features, table, hot, products, added, phi):
 
 @njit(cache=True, nogil=True, parallel=True)
 def all_contributions(X, paths, forest_splits, table, out):
-    """Add every feature's part of the score of each row of `X` (float64) to `out`, (n_docs, n_features + 1).
+    """Add what each feature contributes to the score of each row of `X` (float64) to `out`, (n_docs, n_features + 1).
 
     `forest_splits` are per split: feature, column of `X` to compare, threshold, default_left and zero_missing.
     """

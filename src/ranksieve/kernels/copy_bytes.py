@@ -11,7 +11,7 @@ AHEAD = 6  # rows between the one that is copied and the one that is prefetched
 
 @njit(cache=True, nogil=True)
 def copy_bytes(source, start, n, target, place):
-    """`target[place : place + n] = source[start : start + n]`, 64 bytes at a time; the last 64 overlap those before."""
+    """`target[place : place + n] = source[start : start + n]`, in blocks of 64 bytes; the last one overlaps."""
     if n < 64:
         for k in range(n):
             target[place + k] = source[start + k]
@@ -30,7 +30,7 @@ def prefetch_row(array, row, width):
 
 @njit(cache=True, nogil=True)
 def copy_rows(start, stop, matrix, first, rows, slots, out):
-    """Copy rows[start:stop] out of a matrix of the rows from `first` on: row r to `slots[r]`."""
+    """Copy rows[start:stop], row r to `out[slots[r]]`; the first row of `matrix` is row number `first`."""
     width, source, target = matrix.shape[1], matrix.reshape(matrix.size), out.reshape(out.size)
     for k in range(start, stop):
         if k + AHEAD < stop:

@@ -1,4 +1,4 @@
-"""Random choices that depend on nothing but a key and the query's number, so any part of the data can draw its own."""
+"""Random numbers that depend only on a key and the number of a row or query, so each worker can draw its own."""
 
 import numpy as np
 from numba import prange
@@ -8,12 +8,14 @@ from ranksieve.kernels.jit import njit
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: the increment of splitmix64
 
 
-@njit(cache=True, nogil=True)
-def mixed(z):
-    """The output function of splitmix64 (Steele, Lea and Flood 2014)."""
+def splitmix64(z):
+    """The output function of splitmix64 (Steele, Lea and Flood 2014), a bijection; of a number or of an array."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
+
+
+mixed = njit(cache=True, nogil=True)(splitmix64)
 
 
 @njit(cache=True, nogil=True)
@@ -30,10 +32,10 @@ def uniform(key, row):
 
 @njit(cache=True, nogil=True, parallel=True)
 def draw_per_query(sizes, counts, starts, key, first, out):
-    """For each query `counts[q]` of `sizes[q]` places, without repetition, ascending, into `out[starts[q]:]`.
+    """Draw `counts[q]` of `sizes[q]` places for each query, without repetition, ascending, into `out[starts[q]:]`.
 
-    Selection sampling (Knuth, algorithm S): a place is taken with the probability that it is among those still to be
-    taken. `first` is the number of the first query in the whole data.
+    Selection sampling (Knuth, algorithm S): a place is taken with the probability (places still to take) / (places
+    left). `first` is the number of the first query in the whole data.
     """
     for q in prange(len(sizes)):
         state = mixed(np.uint64(key) + GOLDEN * np.uint64(first + q + 1))

@@ -1,9 +1,10 @@
 """How a metric changes while every score moves along a line.
 
-The score of document i is `intercepts[i] + t * slopes[i]`. The metric of a query can only change where two lines cross,
-and a metric cut at rank k only where a crossing involves one of the k best. The sweep keeps the k best in order. The
-next crossing is between two neighbours in this order, or between the last one and the first line that reaches it from
-below. Equal lines are treated as one line of several documents, which count by the mean over their orders.
+The score of document i is `intercepts[i] + t * slopes[i]`. The metric of a query can only change where two lines
+cross. A metric cut at rank k can only change where one of the k best lines is crossed. The sweep keeps the k best in
+order. The next crossing is between two neighbours in this order, or between the last one and the first line that
+reaches it from below. Equal lines are treated as one line of several documents; these count by the mean over their
+orders.
 
 Crossings are computed in rounded arithmetic, so crossings that nearly coincide may be processed in a wrong order. This
 is harmless: a line passes another only if it is steeper, so every pair is exchanged at most once, and an exchange that
@@ -13,7 +14,8 @@ is overdue is made immediately.
 import numpy as np
 
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.metrics import WEIGHTED, expected_sum
+from ranksieve.kernels.metric_kinds import WEIGHTED
+from ranksieve.kernels.metrics import expected_sum
 
 
 @njit(cache=True, nogil=True)
@@ -46,7 +48,7 @@ def candidates(intercepts, slopes, low, high, k):
         return np.arange(n)
     at_low, at_high = intercepts + low * slopes, intercepts + high * slopes
     floor = np.partition(np.minimum(at_low, at_high), n - k)[n - k]
-    floor -= 1e-9 * (1.0 + abs(floor))  # the ends of lines are rounded
+    floor -= 1e-9 * (1.0 + abs(floor))  # the ends of lines are rounded numbers
     return np.flatnonzero(np.maximum(at_low, at_high) >= floor)
 
 
@@ -103,7 +105,7 @@ def ranked_gains(ranking, starts, gains, out_gains, out_ends):
 
 @njit(cache=True, nogil=True)
 def common_gains(starts, gains, out):
-    """The gain that all documents of a line have; NaN where they differ."""
+    """The gain that all documents of a line have in common; NaN where their gains differ."""
     for line in range(len(out)):
         out[line] = gains[starts[line]]
         for place in range(starts[line] + 1, starts[line + 1]):
@@ -125,7 +127,7 @@ def sweep_query(intercepts, slopes, gains, low, high, k, kind, weights, times, d
     depth = 1
     while depth < n_lines and starts[depth] < k:
         depth += 1
-    n_docs = starts[depth]  # of the ranked lines: the last one begins above rank k
+    n_docs = starts[depth]  # documents of the ranked lines; the last line begins above rank k
     ranking = np.empty(min(k, n_lines) + 2, np.int64)
     ranking[:depth] = np.arange(depth)
     inside = np.zeros(n_lines, np.bool_)
@@ -145,7 +147,7 @@ def sweep_query(intercepts, slopes, gains, low, high, k, kind, weights, times, d
         if not now < high:
             return first, times, deltas, n_events
         last = ranking[depth - 1]
-        if enters:  # above the last line, as if it had stood below it
+        if enters:  # the line passes the last one: it is appended and then exchanged with it
             i = depth - 1
             ranking[depth] = entering
             inside[entering] = True

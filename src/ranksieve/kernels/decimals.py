@@ -1,4 +1,4 @@
-"""Decimal text to float32, as exactly as Python's `float` does it."""
+"""Decimal text to float32, with the result of Python's `float`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ranksieve.kernels.lanes import BYTE, LONG, address, intrinsic
 
 EXACT_MANTISSA = 2**53  # whole numbers up to here are float64
 EXACT_POWER = 22  # powers of ten up to here are float64, so one multiplication or division rounds once
-SAFE_DIGITS = 18  # so many decimal digits always fit int64
-LARGEST = 3.4028234663852886e38  # float32; finite numbers beyond it (Istella writes 1.8e308 for "none") stop there
+SAFE_DIGITS = 18  # decimal digits that always fit int64
+LARGEST = 3.4028234663852886e38  # of float32; larger finite numbers become this one (Istella has 1.8e308 for "none")
 SMALLEST_NORMAL = 1.1754943508222875e-38
-FAR = np.int64(1_000_000_000)  # an exponent beyond anything; longer ones stop here
+FAR = np.int64(1_000_000_000)  # larger exponents count as this one, which is beyond any number
 DOUBT = 1e-14  # more than the relative error of three roundings of float64
 NOT_A_NUMBER, INFINITE = 1, 2
 
@@ -73,7 +73,7 @@ def eight_digits(digits):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def take_digits(buffer, i, mantissa, powers):
-    """The digits from i on, appended to the mantissa, which wraps around beyond 18; and where they end."""
+    """Append the digits from i on to the mantissa; returns it and where they end. Beyond 18 digits it overflows."""
     while i + 8 <= len(buffer):
         digits = load_word(buffer, i) ^ ZEROS
         others = ((digits + ABOVE_NINE) | digits) & HIGHEST_BITS
@@ -113,9 +113,9 @@ def first_digits(buffer, i, stop):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def scale(mantissa, exponent, powers):
-    """mantissa * 10**exponent clamped to float32's range, and whether its float32 rounding is in doubt.
+    """mantissa * 10**exponent clamped to float32's range, and whether its rounding to float32 is in doubt.
 
-    Where all numbers within its error have one float32, that of the exact number is the same.
+    It is not in doubt if all numbers within the error round to the same float32: the exact number is one of them.
     """
     if exponent < -EXACT_POWER or exponent > EXACT_POWER:
         magnitude, rest = exponent, mantissa
@@ -136,7 +136,7 @@ def scale(mantissa, exponent, powers):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def parse_word(buffer, i):
-    """`nan`, or the kinds of infinity: the value, where it ends and its kind."""
+    """The word at i, `nan` or one for infinity: the value, where the word ends, and its kind."""
     a, b, c = byte_at(buffer, i) | TO_LOWER, 0, 0
     if a == LOWER_I or a == LOWER_N:  # noqa: SIM109
         b = byte_at(buffer, i + 1) | TO_LOWER
@@ -151,9 +151,9 @@ def parse_word(buffer, i):
 
 @njit(cache=True, nogil=True, _nrt=False, inline="always")
 def parse_number(buffer, i, powers):
-    """The number at i, the end of it, its kind (0 is fine) and whether its float32 rounding is in doubt.
+    """The number at i, where it ends, its kind (0: finite or NaN), and whether its rounding to float32 is in doubt.
 
-    Same as float32(float(text)) where not in doubt. Beyond 18 digits the mantissa wraps around and is read again.
+    If it is not, the number is float32(float(text)). Beyond 18 digits the mantissa overflows, and is read again.
     """
     negative = byte_at(buffer, i) == MINUS
     if negative or byte_at(buffer, i) == PLUS:

@@ -1,4 +1,4 @@
-"""Expanded queries: half the weight is the query's, half that of the top terms of the first stage's best candidates."""
+"""Expanded queries: half of the weight is the query's, and half that of the top terms of the best candidates."""
 
 import numpy as np
 
@@ -9,10 +9,10 @@ from ranksieve.kernels.parallel import run_parts
 
 SIZES = (3, 5, 10)  # numbers of best candidates to expand a query with
 N_TERMS = 50  # terms added to a query
-N_EXPANSION = 7  # scores: by the query and by the expanded ones, openings counted; then by the expanded ones without
+N_EXPANSION = 7  # scores: by the query and the expanded queries with openings; by the expanded queries without
 K1, B = 1.2, 0.6
 REACH = 8.0  # positions within which the weight of an opening falls to 1 / e
-N_FIRSTS = 256  # first positions that are distinguished
+N_FIRSTS = 256  # larger first positions count as the last one
 
 
 @njit(cache=True, nogil=True)
@@ -23,7 +23,7 @@ def opening():
 
 @njit(cache=True, nogil=True)
 def saturation(length, mean_length):
-    """BM25's k1 · (1 - b + b · length / mean length): the frequency that counts one half."""
+    """BM25's k1 · (1 - b + b · length / mean length): the frequency at which tf / (tf + this) is one half."""
     return K1 * (1.0 - B + B * length / mean_length)
 
 
@@ -105,7 +105,7 @@ def expand(forward, firsts, docs, scores, idf, lengths, mean_length, openings, s
     n, i, equal = 0, 0, False
     for c in range(len(SIZES)):
         stop = min(SIZES[c], most)
-        if stop > 0 and scores[stop - 1] <= 0.0 and not equal:  # as `feedback.candidate_weights` decides for each size
+        if stop > 0 and scores[stop - 1] <= 0.0 and not equal:  # equal weights, as in `feedback.candidate_weights`
             clear_sums(seen[:n], sums)
             n, i, equal = 0, 0, True
         while i < stop:
@@ -128,7 +128,7 @@ def describe_document(forward, firsts, doc, half, openings, slots, table, row):
     starts, terms, tfs = forward
     a = b = c = d = e = f = g = 0.0
     for k in range(starts[doc], starts[doc + 1]):
-        slot = slots[np.uint32(terms[k])]  # unsigned: no check for negative places
+        slot = slots[np.uint32(terms[k])]  # unsigned: no check for negative indices
         if slot != 0:
             weights, tf = table[np.uint32(slot)], tfs[k]
             full = tf + openings[firsts[k]]

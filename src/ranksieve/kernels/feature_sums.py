@@ -1,4 +1,4 @@
-"""Weighted sums of a document's features: the first layer of a linear model or a net."""
+"""Weighted sums of a document's features: a linear model, or the first layer of a neural network."""
 
 import numpy as np
 from numba import prange

@@ -10,7 +10,7 @@ MODELS = (5, 10)  # numbers of best candidates, one relevance model each
 N_TERMS = 30  # terms of a relevance model
 N_FEEDBACK = 5
 K1, B = 1.2, 0.75
-N_LOGS = 256  # frequencies whose logarithm is looked up
+N_LOGS = 256  # frequencies below this have their logarithm in a table
 
 
 @njit(cache=True, nogil=True)
@@ -39,7 +39,7 @@ def candidate_weights(scores, n, weights):
 
 @njit(cache=True, nogil=True)
 def add_centroid(forward, docs, weights, idf, norms, logs, column, sums):
-    """Add the weighted tf·idf vectors of documents, each of length one, times idf: a cosine needs the idf twice."""
+    """Add the weighted tf·idf vectors of documents, each of length one, times idf: a cosine has the idf twice."""
     starts, terms, tfs = forward
     for i in range(len(docs)):
         scale = weights[i] / max(norms[docs[i]], 1e-12)
@@ -79,12 +79,12 @@ def add_model(forward, docs, weights, idf, lengths, column, sums):
 def describe_candidate(forward, doc, norm, saturation, logs, sums, row):
     """The cosine of one document with every centroid, and its BM25 score by every relevance model.
 
-    Terms that none of them has add zeros: a test for them takes longer, as its outcome cannot be predicted.
+    Terms that none of these has add 0. To skip them would take longer: the branch is often mispredicted.
     """
     starts, terms, tfs = forward
     a = b = c = d = e = 0.0
     for k in range(starts[doc], starts[doc + 1]):
-        some = sums[np.uint32(terms[k])]  # unsigned: no check for negative places
+        some = sums[np.uint32(terms[k])]  # unsigned: no check for negative indices
         weight = sublinear_tf(tfs[k], logs)
         share = tfs[k] / (tfs[k] + saturation)
         a += weight * some[0]

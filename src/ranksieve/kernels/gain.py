@@ -1,13 +1,12 @@
-"""Gain: how much a leaf, or a split into two, reduces the loss; with and without bounds on leaf values.
+"""Gain: how much a leaf, or a split into two leaves, reduces the loss; with and without bounds on leaf values.
 
-A leaf whose rows have gradients that sum to G, second derivatives that sum to H and that are n rows has the gain
-G² / (H + l2) (Newton) or G² / n (variance). A split gains what its two leaves gain, less what the leaf before it did.
-Gradients are in units of the fixed-point sums, see `histograms`; so are leaf values and their bounds.
+A leaf has n rows, whose gradients sum to G, and whose second derivatives sum to H. Its gain is G² / (H + l2) (Newton)
+or G² / n (variance). The gain of a split is that of its two leaves, less that of the leaf that is split. Gradients,
+leaf values and their bounds are in units of the fixed-point sums, see `histograms`.
 
-Cuts of one leaf are compared without a division: let its two sides have gradients l and r and weights x and y, which
-are H + l2 (Newton) or n (variance), and let G = l + r and S = x + y. Then l² / x + r² / y = G² / S + S d² / (x y) with
-d = l - x G / S. The best cut is that with the largest d² / (x y), and two of these fractions are compared by
-cross-multiplication.
+Cuts of one leaf are compared without a division. Let the two sides have gradients l and r, and weights x and y, which
+are H + l2 (Newton) or n (variance). Let G = l + r and S = x + y. Then l² / x + r² / y = G² / S + S d² / (x y) with
+d = l - x G / S. The best cut has the largest d² / (x y). Two of these fractions are compared by cross-multiplication.
 """
 
 from typing import NamedTuple
@@ -18,15 +17,15 @@ from ranksieve.kernels.jit import njit
 
 SMALLEST_WEIGHT = 1e-12  # a leaf with a smaller sum of second derivatives has value 0
 SMALLEST_GAIN = 1e-9  # relative: rounding of sums must not look like an improvement
-MOST_UNITS = 2.0**61  # of second derivatives: more than any sum has
+MOST_UNITS = 2.0**61  # more units of second derivatives than any sum has
 
 
 class SplitRules(NamedTuple):
-    """How splits are valued and which are allowed, the same for all leaves of a tree."""
+    """Which splits are allowed, and how their gain is computed; the same for all leaves of a tree."""
 
     count_bits: int  # a packed sum is gradient << (hess_bits + count_bits) | second derivative << count_bits | count
     hess_bits: int  # 0: second derivatives are summed on their own, or not at all
-    hess_unit: float  # second derivative that is 1 in the fixed-point sums
+    hess_unit: float  # the second derivative that is 1 in the fixed-point sums
     min_docs: int
     min_hess: float
     l2: float
@@ -37,7 +36,7 @@ class SplitRules(NamedTuple):
 class Node(NamedTuple):
     """The sums of a leaf in fixed point, and the bounds on its value, see `growing.set_bounds`."""
 
-    total: int  # packed
+    total: int  # packed sum
     hess: int  # 0 where second derivatives are in the packed sum
     low: float
     high: float
@@ -45,7 +44,7 @@ class Node(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def count_of(total, rules):
-    """How many rows a packed sum is of."""
+    """The number of rows in a packed sum."""
     return total & ((np.int64(1) << rules.count_bits) - 1)
 
 
@@ -57,19 +56,19 @@ def grad_of(total, rules):
 
 @njit(cache=True, nogil=True)
 def hess_units(total, hess, rules):
-    """Second derivatives in a packed sum and in a sum of their own: one of the two has none. No branches."""
+    """The sum of second derivatives, in units: they are in the packed sum or in one of their own. No branches."""
     return hess + ((total >> rules.count_bits) & ((np.int64(1) << rules.hess_bits) - 1))
 
 
 @njit(cache=True, nogil=True)
 def hess_of(total, hess, rules):
-    """The sum of second derivatives in a packed sum and in a sum of their own. No branches."""
+    """The sum of second derivatives, which are in the packed sum or in one of their own. No branches."""
     return np.float64(hess_units(total, hess, rules)) * rules.hess_unit
 
 
 @njit(cache=True, nogil=True)
 def large_enough(n, hess, rules):
-    """Whether a leaf may have these sums. No branches."""
+    """Whether a leaf may have n rows and these second derivatives. No branches."""
     has_weight = (hess + rules.l2 > 0.0) | (not rules.newton)
     return (n >= rules.min_docs) & (hess >= rules.min_hess) & has_weight
 
@@ -83,19 +82,19 @@ def gain_of(grad, n, weight, newton):
 class CutTerms(NamedTuple):
     """What the cuts of a leaf have in common."""
 
-    fewest: int | np.int64  # rows on a side
-    most_rows: int | np.int64  # a left side may have from `fewest` to `fewest + most_rows`
-    least_hess: int | np.int64  # units of second derivatives on a side
-    most_hess: int | np.int64  # likewise from `least_hess` to `least_hess + most_hess`; -1: no cut is possible
+    fewest: int | np.int64  # fewest rows of a side
+    most_rows: int | np.int64  # a left side may have `fewest` to `fewest + most_rows` rows
+    least_hess: int | np.int64  # fewest units of second derivatives of a side
+    most_hess: int | np.int64  # and `least_hess` to `least_hess + most_hess` such units; -1: no cut is possible
     unit: float  # the weight of one row or of one unit of second derivatives
-    least_weight: float  # of a side with `fewest` rows or with `least_hess`; x and y are this and what is above it
+    least_weight: float  # weight of a side with `fewest` rows or with `least_hess`; x and y are at least this
     weight: float  # S
     mean: float  # G / S
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def cut_terms(node, rules):
-    """The terms of a leaf with at least two times `rules.min_docs` rows."""
+    """The terms of a leaf with at least 2 · `rules.min_docs` rows."""
     n, hess = count_of(node.total, rules), hess_units(node.total, node.hess, rules)
     units = min(rules.min_hess / rules.hess_unit, MOST_UNITS) if rules.min_hess > 0.0 else 0.0
     least = np.int64(units)
@@ -112,8 +111,20 @@ def cut_terms(node, rules):
 
 
 @njit(cache=True, nogil=True)
+def fraction_of_cut(left, left_hess, rules, terms):
+    """d² and x y of a cut with these left sums; 0 and 0 if it is not allowed. `scan_cuts` compares many cuts."""
+    n, hess = count_of(left, rules) - terms.fewest, hess_units(left, left_hess, rules) - terms.least_hess
+    if n < 0 or n > terms.most_rows or hess < 0 or hess > terms.most_hess:
+        return 0.0, 0.0
+    above, others = (hess, terms.most_hess - hess) if rules.newton else (n, terms.most_rows - n)
+    x, y = np.float64(above) * terms.unit + terms.least_weight, np.float64(others) * terms.unit + terms.least_weight
+    d = grad_of(left, rules) - terms.mean * x
+    return d * d, x * y
+
+
+@njit(cache=True, nogil=True)
 def gain_of_cut(fraction, node, rules, terms):
-    """The gain of both sides of a cut with this d² / (x y); that of the leaf is not subtracted."""
+    """The gain of both sides of a cut with this d² / (x y). The gain of the leaf is not subtracted."""
     return terms.mean * grad_of(node.total, rules) + terms.weight * fraction
 
 
@@ -126,16 +137,41 @@ def bounded_value(grad, weight, low, high):
 
 @njit(cache=True, nogil=True)
 def bounded_gain(grad, n, weight, newton, low, high):
-    """The gain of a leaf, less what the bounds on its value cost.
+    """The gain of a leaf whose value is within bounds.
 
-    A value v reduces the loss by 2 v G - v² (H + l2), at best by G² / (H + l2); the variance gain is taken to lose the
-    same share of itself.
+    A value v reduces the loss by 2 v G - v² (H + l2), at most by G² / (H + l2). The variance gain is reduced by the
+    same factor.
     """
     value = bounded_value(grad, weight, low, high)
     if weight > SMALLEST_WEIGHT and value == grad / weight:
         return gain_of(grad, n, weight, newton)
     gain = (2.0 * grad - weight * value) * value
     return gain if newton else gain * weight / n
+
+
+@njit(cache=True, nogil=True)
+def gain_of_sides(left, left_hess, node, rules, more, bounded, sign):
+    """The gain of both sides of a cut with these left sums. The gain of the leaf is not subtracted.
+
+    It is -infinity if a side is too small. `more` is added to the weight of each side. With bounds on leaf values, the
+    gain may be negative, and it is -infinity if the cut is against the sign of its column.
+    """
+    n_left, hess_left = count_of(left, rules), hess_of(left, left_hess, rules)
+    n_right, hess_right = count_of(node.total, rules) - n_left, hess_of(node.total, node.hess, rules) - hess_left
+    if not (large_enough(n_left, hess_left, rules) and large_enough(n_right, hess_right, rules)):
+        return -np.inf
+    grad_left = grad_of(left, rules)
+    grad_right = grad_of(node.total, rules) - grad_left
+    x, y = np.float64(n_left) + more, np.float64(n_right) + more  # weights of the variance gain
+    hess_left, hess_right = hess_left + (rules.l2 + more), hess_right + (rules.l2 + more)
+    if not bounded:
+        return gain_of(grad_left, x, hess_left, rules.newton) + gain_of(grad_right, y, hess_right, rules.newton)
+    low, high = node.low, node.high
+    rise = bounded_value(grad_right, hess_right, low, high) - bounded_value(grad_left, hess_left, low, high)
+    if sign * rise < 0.0:
+        return -np.inf
+    gain = bounded_gain(grad_left, x, hess_left, rules.newton, low, high)
+    return gain + bounded_gain(grad_right, y, hess_right, rules.newton, low, high)
 
 
 @njit(cache=True, nogil=True)

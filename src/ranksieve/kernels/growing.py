@@ -24,36 +24,36 @@ from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.splitting import NO_SPLIT, improve_split
 
-FEW_ROWS = 512  # up to this size, a leaf has no histogram of its own: see `search_rows`; less than LARGE_LEAF
-BLOCK = 4 * LANES  # columns that are summed and searched together then: a cache line, or two, of a row's bins
+FEW_ROWS = 512  # leaves of up to so many rows keep no histogram, see `search_rows`; less than LARGE_LEAF
+BLOCK = 4 * LANES  # columns of such leaves that are summed and searched at a time: 64 bytes of a row
 
 
 class Histograms(NamedTuple):
     """Where histograms are summed."""
 
-    leaves: np.ndarray  # by slot
-    spare: np.ndarray  # for threads that sum some of the rows each, one less than there are threads
-    blocks: np.ndarray  # by thread: BLOCK columns of a leaf of few rows
+    leaves: np.ndarray  # histograms of leaves, by slot
+    spare: np.ndarray  # for each thread but one, the histogram of its rows, where threads sum some of the rows each
+    blocks: np.ndarray  # for each thread, BLOCK columns of a leaf of few rows
 
 
 class GrowState(NamedTuple):
-    """A tree that grows. A leaf that is split keeps its number for its left child, the right one gets the next."""
+    """A tree that grows. The left child of a split leaf keeps its number; the right child gets the next number."""
 
-    n_leaves: np.ndarray  # one number
+    n_leaves: np.ndarray  # an array of one number
     splits: np.ndarray  # per split: column, bin, missing left, left child, right child, count, words of its set
     split_gains: np.ndarray
     totals: np.ndarray  # per leaf: packed sums
-    hess_totals: np.ndarray  # of second derivatives that are summed on their own
+    hess_totals: np.ndarray  # per leaf: sums of second derivatives, where these are summed on their own
     limits: np.ndarray  # per leaf: bounds on its value
     depths: np.ndarray
     parents: np.ndarray  # per leaf: the split above it, or -1
     slots: np.ndarray  # per leaf: where its histogram is
-    gains: np.ndarray  # per leaf: of its best split; 0 where it has none
+    gains: np.ndarray  # per leaf: the gain of its best split; 0 where it has none
     cuts: np.ndarray  # per leaf, its best split: column or NO_SPLIT, bin, missing left, left sums, words of its set
     pair: np.ndarray  # the two newest leaves, the smaller one first
-    searched: np.ndarray  # which of them may be split again
-    found_gains: np.ndarray  # what the search found for them
-    found_cuts: np.ndarray
+    searched: np.ndarray  # whether each of the pair may be split again
+    found_gains: np.ndarray  # gains of the best cuts of the pair
+    found_cuts: np.ndarray  # the best cuts of the pair
 
 
 def new_state(max_leaves: int) -> GrowState:
@@ -89,19 +89,25 @@ def leaf_node(state, leaf):
 def start_tree(state, rules, total, hess_total):
     """A tree of one leaf with these sums."""
     state.n_leaves[0], state.totals[0], state.hess_totals[0] = 1, total, hess_total
-    state.searched[0] = len(state.gains) > 1 and count_of(total, rules) >= 2 * rules.min_docs
+    state.searched[0] = len(state.gains) > 1 and may_split(count_of(total, rules), 0, rules)
+
+
+@njit(cache=True, nogil=True)
+def may_split(n, depth, rules):
+    """Whether a leaf of n rows at this depth may be split."""
+    return n >= 2 * rules.min_docs and (rules.max_depth == 0 or depth < rules.max_depth)
 
 
 @njit(cache=True, nogil=True)
 def net_gain(node, found, rules, bounded):
-    """What a cut with gain `found` gains over the leaf as it is; 0 where that is nothing, or no more than rounding."""
+    """The gain of a cut, `found`, less that of the leaf; 0 if it is negative or no larger than rounding errors."""
     gain = found - node_gain(node, rules, bounded)
     return gain if gain > 0.0 and gain > SMALLEST_GAIN * found else 0.0
 
 
 @njit(cache=True, nogil=True)
 def keep_cuts(state, columns, rules):
-    """Keep the cuts that were found for the newest leaves, where they gain anything."""
+    """Keep the cuts that were found for the newest leaves, if they have a gain."""
     for side in range(2):
         if state.searched[side]:
             leaf = state.pair[side]
@@ -114,10 +120,10 @@ def keep_cuts(state, columns, rules):
 
 @njit(cache=True, nogil=True)
 def next_split(state, columns, rules):
-    """Split the leaf with the largest gain; return its number, or -1 where the tree is complete.
+    """Split the leaf with the largest gain; return its number, or -1 if the tree is complete.
 
-    The cuts found last are kept first. Of the two new leaves, `state.pair` has the smaller one first, and
-    `state.searched` says which of them may be split again. The larger one takes over the parent's histogram.
+    First, the cuts that were found last are kept. Afterwards `state.pair` has the two new leaves, the smaller one
+    first, and `state.searched` says which of them may be split again. The larger one gets the histogram of the parent.
     """
     keep_cuts(state, columns, rules)
     old, new, cuts, best = -1, state.n_leaves[0], state.cuts, 0.0
@@ -133,10 +139,10 @@ def next_split(state, columns, rules):
     cuts[old, 0], state.gains[old] = NO_SPLIT, 0.0
     state.n_leaves[0] += 1
     n_old, n_new = count_of(state.totals[old], rules), count_of(state.totals[new], rules)
-    is_last = new + 1 == len(state.gains) or (rules.max_depth > 0 and state.depths[old] >= rules.max_depth)
+    is_last, depth = new + 1 == len(state.gains), state.depths[old]
     state.pair[0], state.pair[1] = (old, new) if n_old <= n_new else (new, old)
-    state.searched[0] = not is_last and min(n_old, n_new) >= 2 * rules.min_docs
-    state.searched[1] = not is_last and max(n_old, n_new) >= 2 * rules.min_docs
+    state.searched[0] = not is_last and may_split(min(n_old, n_new), depth, rules)
+    state.searched[1] = not is_last and may_split(max(n_old, n_new), depth, rules)
     state.slots[new] = new
     if state.pair[0] == old:
         state.slots[old], state.slots[new] = new, state.slots[old]
@@ -145,7 +151,7 @@ def next_split(state, columns, rules):
 
 @njit(cache=True, nogil=True)
 def write_split(state, old, new, rules):
-    """Write down the best split of leaf `old`, and the sums, depths and bounds of the two leaves it becomes."""
+    """Write the best split of leaf `old`, and the sums, depths and bounds of its two children."""
     split, cut, splits, totals, hess_totals = new - 1, state.cuts[old], state.splits, state.totals, state.hess_totals
     splits[split, 0], splits[split, 1], splits[split, 2] = cut[0], cut[1], cut[2]
     splits[split, 3], splits[split, 4], splits[split, 5] = ~old, ~new, count_of(totals[old], rules)
@@ -165,9 +171,9 @@ def write_split(state, old, new, rules):
 
 @njit(cache=True, nogil=True)
 def set_bounds(state, left, right, sign, rules):
-    """After a split on a column with a sign, the middle of its leaves' values bounds all that grows below them.
+    """After a split on a column with a sign, the mean of the two leaf values bounds the values below both leaves.
 
-    One side stays at or below it, the other at or above: LightGBM's "basic" method.
+    Values on one side are at most this mean, and on the other side at least. This is LightGBM's method "basic".
     """
     if sign != 0:
         middle = (node_value(leaf_node(state, left), rules) + node_value(leaf_node(state, right), rules)) / 2.0
@@ -183,7 +189,7 @@ def sibling_slot(state):
 
 @njit(cache=True, nogil=True)
 def least_gains(state, columns, rules, n_parts):
-    """What splits of the newest leaves have to be above, for each thread and leaf: bounded leaves may start high."""
+    """For each thread and newest leaf, the gain that splits have to exceed; with bounds, that of the leaf itself."""
     gains = np.zeros((n_parts, 2, 1))
     for side in range(2 if len(columns.signs) else 0):
         gain = node_gain(leaf_node(state, state.pair[side]), rules, True)
@@ -193,7 +199,7 @@ def least_gains(state, columns, rules, n_parts):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def search_leaf(state, columns, rules, side, sums, first, gains, cuts):
-    """Better splits of one of the two newest leaves; `sums` are its groups of columns from `first` on."""
+    """Look for better splits of one of the two newest leaves; `sums` are its groups of columns from `first` on."""
     if state.searched[side]:
         node = leaf_node(state, state.pair[side])
         for g in range(len(sums)):
@@ -204,17 +210,17 @@ def search_leaf(state, columns, rules, side, sums, first, gains, cuts):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def search_both(state, columns, rules, hist, smaller, first, last, gains, cuts):
-    """Better splits of the two newest leaves among columns first:last.
+    """Look for better splits of the two newest leaves among columns first:last.
 
-    `smaller` are the sums of the smaller leaf in these columns; those of the larger, its parent's so far, become the
-    difference.
+    `smaller` are the sums of the smaller leaf in these columns. The sums of the larger leaf are computed in place: they
+    are those of the parent, from which the smaller ones are subtracted.
     """
     sibling = sibling_slot(state)
     for lane in range(first, last, LANES):
         sums = groups_of(smaller, lane - first, lane - first + LANES)
         if sibling >= 0:
             add_histogram(groups_of(hist[sibling], lane, lane + LANES), sums, columns.n_bins, lane, -1)
-        for side in range(2 if sibling >= 0 else 1):  # one call is compiled in half of the time of two
+        for side in range(2 if sibling >= 0 else 1):  # a loop, as two calls take twice as long to compile
             if side == 1:
                 sums = groups_of(hist[sibling], lane, lane + LANES)
             search_leaf(state, columns, rules, side, sums, lane, gains, cuts)
@@ -235,14 +241,14 @@ def join_parts(state, gains, cuts):
 
 @njit(cache=True, nogil=True)
 def newest_rows(state, bounds):
-    """How many members the two newest leaves have together: those of their parent, or of the root."""
+    """How many rows the two newest leaves have together; before the first split, how many the root has."""
     n = bounds[state.pair[0], 1] - bounds[state.pair[0], 0]
     return n + bounds[state.pair[1], 1] - bounds[state.pair[1], 0] if state.n_leaves[0] > 1 else n
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def search_few(rows, state, columns, rules, bounds, first, last, block, gains, cuts):
-    """Better splits of the two newest leaves among columns first:last, each from its rows."""
+    """Look for better splits of the two newest leaves among columns first:last, from sums over the rows of each."""
     for side in range(2):
         if state.searched[side]:
             start, stop = bounds[state.pair[side]]
@@ -275,9 +281,9 @@ def search_some_columns(first_part, last_part, rows, state, columns, rules, boun
 def search_rows(rows, state, columns, rules, bounds, has_sums, sums):
     """The best splits of the two newest leaves, leaf l of which holds the members bounds[l, 0]:bounds[l, 1].
 
-    Each thread does all for its columns, from the first row to the best cut. With `has_sums` the histogram of the
-    smaller leaf is there already. A leaf of FEW_ROWS or less has none of its own: the histograms of all leaves
-    together do not fit into a cache, and to sum its children's rows takes less time than to fetch it.
+    Each thread sums and searches its own columns. With `has_sums`, the histogram of the smaller leaf is there already.
+    The histogram of a leaf with at most FEW_ROWS rows is not kept: the histograms of all leaves do not fit into a
+    cache, and to sum the rows of its children takes less time than to fetch its histogram.
     """
     start, stop = bounds[state.pair[0]]
     if not has_sums and is_summed_by_rows(columns, start, stop):
@@ -300,7 +306,7 @@ def search_some_sums(first, last, state, columns, rules, hist, gains, cuts):
 
 @njit(cache=True, nogil=True)
 def search_sums(state, columns, rules, hist):
-    """Like `search_rows`, where the histogram of the smaller leaf is there already, summed elsewhere."""
+    """Like `search_rows`, but the histogram of the smaller leaf was summed elsewhere, and there are no rows."""
     n_parts = len(columns.borders) - 1
     gains, cuts = least_gains(state, columns, rules, n_parts), np.full((n_parts, 2, WIDTH), NO_SPLIT, np.int64)
     run_parts(search_some_sums, n_parts, (state, columns, rules, hist, gains, cuts))
@@ -320,9 +326,9 @@ def sum_members(rows, start, stop):
 
 @njit(cache=True, nogil=True)
 def grow_tree(rows, columns, rules, sums, bounds, state, has_root):
-    """Split the leaf with the largest gain until there are `len(bounds)` leaves, or no split gains anything.
+    """Split the leaf with the largest gain until there are `len(bounds)` leaves, or no split has a gain.
 
-    `rows.members` is reordered: leaf l holds those from `bounds[l, 0]` to `bounds[l, 1]`, in the order they came.
+    `rows.members` is reordered: leaf l has those from `bounds[l, 0]` to `bounds[l, 1]`, in their old order.
     With `has_root`, `sums.leaves[0]` is the histogram of all members.
     """
     n_rows = len(rows.members)

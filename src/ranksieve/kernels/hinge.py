@@ -1,8 +1,9 @@
-"""The squared hinge of a linear model over all pairs of different grades within a query, never listing the pairs.
+"""The squared hinge loss of a linear model over all pairs of different grades within a query, without a list of pairs.
 
-For a pair i ≻ j with weight a_i·a_j the loss is max(0, 1 - (s_i - s_j))². Going down the scores, the documents with
-s_j > s_i - 1 only become more; what the loss of i needs of them are the sums of a, a·s and a·s² over lower grades, kept
-in a Fenwick tree by grade. So a list of n documents in g grades takes O(n log n + n log g).
+For a pair i ≻ j with weight a_i·a_j the loss is max(0, 1 - (s_i - s_j))². Documents i are visited by falling score, so
+documents j with s_j > s_i - 1 are only added, never removed. The loss of i needs the sums of a, a·s and a·s² over those
+of lower grades. A Fenwick tree by grade keeps these sums. So a list of n documents in g grades takes
+O(n log n + n log g).
 """
 
 import numpy as np
@@ -10,7 +11,7 @@ from numba import prange
 
 from ranksieve.kernels.jit import njit
 
-PARTS = 16  # of a block of queries: fixed, so that the order of the sums does not depend on the number of threads
+PARTS = 16  # parts of a block of queries; fixed, so that sums do not depend on the number of threads
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -83,7 +84,7 @@ def query_hinge(scores, grades, weights, slopes):
 
 @njit(cache=True, nogil=True)
 def _scores_of(X, start, means, coefficients, scores):
-    """Scores of a list. Features are added to four partial sums, which do not wait for each other; NaN is the mean."""
+    """Scores of a list; NaN counts as the mean. Features are added to four sums, which do not wait for each other."""
     n_features = X.shape[1]
     whole = n_features - n_features % 4
     for i in range(len(scores)):
@@ -104,7 +105,7 @@ def _scores_of(X, start, means, coefficients, scores):
 
 @njit(cache=True, nogil=True, parallel=True)
 def block_hinge(X, offsets, grades, weights, means, coefficients, losses, gradients):
-    """Loss of the lists of a block and its derivative by the coefficients, a share of the lists in each of `PARTS`.
+    """Loss of the lists of a block and its derivative by the coefficients, for each of `PARTS` parts of the lists.
 
     A list's features are read twice while they are in the cache: for the scores and for the gradient.
     """
@@ -126,10 +127,10 @@ def block_hinge(X, offsets, grades, weights, means, coefficients, losses, gradie
 
 @njit(cache=True, nogil=True)
 def query_curvature(X, start, scores, grades, weights, means, slots, counts, sums):
-    """What the second derivative of one list's loss needs of the pairs within the margin of 1.
+    """Sums over the pairs of one list within the margin of 1, for the second derivative of the loss.
 
-    `counts` takes for each document the weight of its pairs; `sums`, in the row of `slots`, for each that should beat
-    others the weighted sum of their rows, less the means. Equal to going through the pairs one by one.
+    The weight of each document's pairs is added to `counts`. For document i, the weighted rows of the documents of
+    lower grade in its pairs, less the means, are added to `sums[slots[i]]`.
     """
     n, n_grades, n_features = len(scores), grades.max(), X.shape[1]
     if n_grades < 2:

@@ -3,8 +3,8 @@
 A histogram is stored in groups of LANES features, and in a group bin by bin, `hist[group, plane, bin, lane]`, so that
 one vector instruction handles several features, and a group, 32 KB, stays in the first-level cache while it is
 summed, subtracted and searched. Plane 0 packs sums in one integer: gradient << count_bits | count, or with second
-derivatives between the two, see `gain.SplitRules`. Plane 1, if present, sums second derivatives on their own.
-All sums are fixed point: integer addition is associative, so threads or machines may share rows in any way.
+derivatives in between, see `gain.SplitRules`. Plane 1, if present, sums second derivatives on their own.
+All sums are integers in fixed point: they do not depend on how threads or machines share the rows.
 """
 
 import sys
@@ -19,12 +19,12 @@ from ranksieve.kernels.lanes import prefetch
 from ranksieve.kernels.parallel import run_parts
 
 LANES = 16  # features searched together
-WORD = 8  # bins that are read together: byte k of a word, from the lowest, is column k of WORD
-WORDS = LANES // WORD  # in a group
+WORD = 8  # bins that are read together, as one word; byte k, counted from the lowest, is the k-th column
+WORDS = LANES // WORD  # words of a row in a group
 CHUNK = 256  # rows whose bins are copied before they are summed
-TILE = WORDS * CHUNK + 8  # words of a group's copy; with a power of two, all would be in the same cache sets
-TOGETHER = 4  # rows that are prefetched together, while those before them are copied
-LARGE_LEAF = 32_768  # rows from which on a leaf is summed by rows instead of by columns
+TILE = WORDS * CHUNK + 8  # words of the copy of a group; not a power of two, so that copies are in different cache sets
+TOGETHER = 4  # rows that are prefetched while as many before them are copied
+LARGE_LEAF = 32_768  # leaves of so many rows or more are summed by rows, others by columns
 
 
 if sys.byteorder != "little":
@@ -35,10 +35,10 @@ class TreeRows(NamedTuple):
     """The rows that a tree is grown on."""
 
     bins: np.ndarray  # row by row, a column per feature
-    members: np.ndarray  # the numbers of the rows, those of a leaf one after the other
-    scratch: np.ndarray  # as long
+    members: np.ndarray  # the numbers of the rows; those of a leaf are next to each other
+    scratch: np.ndarray  # work space of the same length
     packed: np.ndarray  # by row: gradient, second derivative where it is packed, and count 1
-    hess: np.ndarray  # by row: second derivative; empty where none is summed on its own
+    hess: np.ndarray  # by row: second derivative; empty if they are packed or not used
 
 
 BY_BIN, BY_SET = 1, 2  # how a tree may split on a column
@@ -48,15 +48,15 @@ class Columns(NamedTuple):
     """The features of a tree; arrays by column, padded to whole groups of LANES."""
 
     n_bins: np.ndarray
-    allowed: np.ndarray  # whether the tree may split on it: 0, BY_BIN or BY_SET
-    signs: np.ndarray  # 1: scores must not fall as the column rises; -1: not rise; 0: free. Empty: no constraints
+    allowed: np.ndarray  # how the tree may split on the column: 0 (not at all), BY_BIN or BY_SET
+    signs: np.ndarray  # 1: scores must not fall where the column rises; -1: must not rise; 0: free. Empty: all are free
     borders: np.ndarray  # thread t works on the columns borders[t]:borders[t + 1]
-    # of splits by sets of categories, see `category_splits`
-    smooth: float = 0.0  # added to H where categories are sorted; those with fewer documents are left out
-    set_l2: float = 0.0  # added to the l2 of other splits
-    most: int = 0  # categories in a set
-    one_hot: int = 0  # up to so many categories, a set has one
-    group: int = 0  # fewest documents by which sets that are tried differ, and fewest outside of a set
+    # the other fields are for splits by sets of categories, see `category_splits`
+    smooth: float = 0.0  # added to H where categories are sorted; categories with fewer documents are left out
+    set_l2: float = 0.0  # added to l2
+    most: int = 0  # most categories of a set
+    one_hot: int = 0  # in columns of at most so many categories, a set has one
+    group: int = 0  # sets that are tried differ by at least so many documents, and leave as many outside
 
 
 @njit(cache=True, nogil=True)
@@ -81,7 +81,7 @@ def prefetch_rows(rows, flat_bins, start, stop, first, last):
 
 @njit(cache=True, nogil=True)
 def groups_of(hist, first, last):
-    """The groups of the columns first:last."""
+    """The groups of a histogram that have the columns first:last."""
     return hist[first // LANES : last // LANES]
 
 
@@ -127,10 +127,10 @@ def add_tile(tiles, tile, values, n, flat_hist, place):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def add_members(rows, start, stop, counted, first, last, hist):
-    """Add the members start:stop, less the counts that are there already, to the columns first:last.
+    """Add the members start:stop to the columns first:last; `hist` has the groups of these columns.
 
-    `hist` has the groups of these columns. Bins of CHUNK members are copied first, so that these are added to one group
-    after the other: a group fits into the first-level cache, all of them do not.
+    `counted` is subtracted from each packed integer: 1 if `hist` has the counts already. Bins of CHUNK members are
+    copied first, so that they can be added to one group after the other: one group fits into the first-level cache.
     """
     n_planes, plane_size, flat_hist = hist.shape[1], uintp(hist.shape[2] * LANES), hist.reshape(hist.size)
     most = min(CHUNK, stop - start)
@@ -159,7 +159,7 @@ def build_histogram(rows, start, stop, n_bins, first, last, hist):
 
 @njit(cache=True, nogil=True)
 def add_histogram(hist, other, n_bins, first, sign):
-    """Add another histogram (sign 1), or subtract it (-1): parent minus one child is the other.
+    """Add another histogram (`sign` 1), or subtract it (-1): the parent minus one child is the other child.
 
     Both have the groups of the columns from `first` on.
     """
@@ -177,7 +177,7 @@ def add_histogram(hist, other, n_bins, first, sign):
 
 @njit(cache=True, nogil=True)
 def is_summed_by_rows(columns, start, stop):
-    """Whether each thread sums a range of rows: where rows come from main memory, half a row costs as much as one."""
+    """Whether threads sum ranges of rows, not of columns: to read half a row from memory takes as long as a row."""
     return len(columns.borders) > 2 and stop - start >= LARGE_LEAF
 
 
@@ -193,7 +193,7 @@ def sum_some_rows(first, last, rows, columns, start, stop, spare, hist):
 
 @njit(cache=True, nogil=True)
 def sum_by_rows(rows, columns, start, stop, spare, hist):
-    """Members start:stop, a range of them per thread, into `hist` and the histograms `spare`, to be added to it."""
+    """Sum a range of the members start:stop per thread, into `hist` and `spare`; `finish_columns` adds these up."""
     run_parts(sum_some_rows, len(columns.borders) - 1, (rows, columns, start, stop, spare, hist))
 
 
@@ -223,7 +223,7 @@ def sum_some_columns(first, last, rows, columns, start, stop, hist, spare, slot,
 
 @njit(cache=True, nogil=True)
 def sum_leaf(rows, columns, start, stop, hist, spare, slot, parent):
-    """The histogram of members start:stop into `hist[slot]`; `hist[parent]` becomes its difference, if parent ≥ 0."""
+    """Sum members start:stop into `hist[slot]`, and subtract the result from `hist[parent]` if `parent` is not -1."""
     if is_summed_by_rows(columns, start, stop):
         sum_by_rows(rows, columns, start, stop, spare, hist[slot])
     given = rows, columns, start, stop, hist, spare, slot, parent
@@ -232,7 +232,7 @@ def sum_leaf(rows, columns, start, stop, hist, spare, slot, parent):
 
 @njit(cache=True, nogil=True)
 def copy_bins(source, target):
-    """`target[:] = source`, which takes seconds to compile: it has a message for arrays of different shapes."""
+    """`target[:] = source`; as a slice this takes seconds to compile, as it has an error message."""
     flat_source, flat_target = source.reshape(source.size), target.reshape(target.size)
     for i in range(source.size):
         flat_target[i] = flat_source[i]
@@ -268,7 +268,7 @@ def add_some_spare(first, last, columns, hist, spare):
 
 @njit(cache=True, nogil=True)
 def sum_sparse_rows(rows, columns, counts, hist, spare):
-    """The histogram of all rows, `counts` with the sums of the rows whose derivatives do not round to 0."""
+    """The histogram of all rows: `counts` plus the sums of the rows whose derivatives do not round to 0."""
     n_parts = len(columns.borders) - 1
     run_parts(sum_some_sparse_rows, n_parts, (rows, columns, counts, hist, spare))
     run_parts(add_some_spare, n_parts, (columns, hist, spare))

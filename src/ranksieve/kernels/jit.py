@@ -20,9 +20,9 @@ from ranksieve.files import try_lock
 from ranksieve.kernels.linking import link_without_machine_code, linking
 from ranksieve.threads import prepare_threads
 
-LINKED = "-linked"  # in the names of files with code for other kernels
-LONGEST_WAIT = 60.0  # seconds in which another process may compile a kernel
-UNUSED: dict[str, Any] = {"no_cfunc_wrapper": True}  # code that nobody calls takes time to compile
+LINKED = "-linked"  # ends the names of files whose code is only for other kernels
+LONGEST_WAIT = 60.0  # seconds to wait for another process that compiles the same kernel
+UNUSED: dict[str, Any] = {"no_cfunc_wrapper": True}  # leave out code that is never called, to save time
 
 
 class KernelIndex(IndexDataCacheFile):
@@ -142,10 +142,10 @@ def _call_from_kernels(kernel: Any, options: dict[str, Any]) -> None:
     def copy() -> Any:
         copied: Any = numba.njit(**{**UNUSED, **options, "no_cpython_wrapper": True})(kernel.py_func)
         _keep_on_disk(copied, KernelCache(kernel.py_func, LINKED))
-        copied._compiling_counter = kernel._compiling_counter  # where a kernel calls itself
+        copied._compiling_counter = kernel._compiling_counter  # for kernels that call themselves
         return copied
 
-    # a kernel that others call with constants is not compiled for each of them
+    # so that a kernel is not compiled again for each constant that others pass
     kernel.get_call_template = lambda args, kws: copy().get_call_template([types.unliteral(one) for one in args], kws)
     kernel.get_overload = lambda signature: copy().get_overload(signature)
     kernel.get_compile_result = lambda signature: copy().get_compile_result(signature)

@@ -1,22 +1,24 @@
 """λ-gradients of a metric (Wu et al. 2010, eq. 2–5, Algorithm 1), one query at a time.
 
-A pair is two documents of different gains: the head, which has the larger gain, and its partner. It is weighted by how
-much the metric changes if the two change places. Ranks beyond `truncation` count nothing in the metric, so a pair needs
-one member within it.
+A pair is two documents of different gains: one of higher gain, and one of lower gain. Its weight is how much the metric
+changes if the two change places. Ranks beyond the truncation add nothing to the metric, so at least one document of a
+pair is ranked within the truncation.
 
-The partners of a head within the truncation are all others as they stand; those of one beyond it are the documents
-within, whose values are copied into arrays of their own. The loops over partners are simple enough to be vectorised.
+An outer loop goes through the documents of higher gain, inner loops through those that it is paired with. A document
+within the truncation is paired with all others. A document beyond it is paired with those within, whose values are
+copied into arrays of their own. The inner loops are simple enough to be vectorised.
 """
 
 import numpy as np
 
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.metrics import PRECISION, RECIPROCAL, STOPPING, WEIGHTED, top_k
+from ranksieve.kernels.metric_kinds import PRECISION, RECIPROCAL, STOPPING, WEIGHTED
+from ranksieve.kernels.metrics import top_k
 from ranksieve.kernels.parallel import run_parts
 
 NDCG = WEIGHTED  # the other kinds are MAP, MRR and ERR
 DISTANCE_OFFSET = 0.01  # added to the distance of two scores, as in LightGBM
-FURTHEST = 700.0  # exp of a difference above 709 overflows
+FURTHEST = 700.0  # exp of a score difference above 709 overflows
 
 
 @njit(cache=True, nogil=True)
@@ -30,10 +32,10 @@ def taken(values, rows):
 
 @njit(cache=True, nogil=True)
 def running_sums(kind, gains, above, sums):
-    """What changes of MAP and ERR are read from, up to and including each rank from 1 on, given gains by rank.
+    """Sums over the ranks up to each rank, from 1 on, for `swap_change`; `gains` are those of the ranks.
 
-    MAP: the positives so far, and the sum of 1 / rank over them. ERR: the chance that a user has not stopped yet, and
-    ERR itself.
+    For MAP, `above` is the number of positives, and `sums` the sum of 1 / rank over them. For ERR, `above` is the
+    chance that a user has not stopped yet, and `sums` is ERR.
     """
     above[0] = 1.0 if kind == STOPPING else 0.0
     sums[0] = 0.0
@@ -59,9 +61,9 @@ def first_positives(gains):
 
 @njit(cache=True, nogil=True)
 def swap_change(kind, gain, other, rank, to, depth, above, sums, first, second):
-    """How much MAP (times the positives), MRR or ERR changes if a document of rank `rank` goes `to` another's place.
+    """How much MAP (times its positives), MRR or ERR changes if the documents at ranks `rank` and `to` are swapped.
 
-    `gain > other` are their gains; `depth + 1` is any rank beyond the truncation.
+    Their gains are `gain` and `other`, and `gain` is larger. `depth + 1` is any rank beyond the truncation.
     """
     upper, lower = min(rank, to), max(rank, to)
     at_upper = 1.0 / upper
@@ -72,17 +74,17 @@ def swap_change(kind, gain, other, rank, to, depth, above, sums, first, second):
     between = sums[lower - 1] - sums[upper]
     if kind == PRECISION:
         here, there = above[upper], above[lower] if lower <= depth else 0.0
-        if rank == upper:  # a positive goes down past others, which lose it
+        if rank == upper:  # the positive goes down; positives in between have one less above them
             return abs(there * at_lower - here * at_upper - between)
         return abs((here + 1.0) * at_upper - there * at_lower + between)
-    # ERR: users reach the documents in between only if they do not stop at the upper one, which the swap replaces
+    # ERR: users reach the documents in between only if they do not stop at the upper rank; its document changes
     passing = max(1.0 - (gain if rank == upper else other), 1e-12)
     return (gain - other) * abs(above[upper - 1] * at_upper - (between + above[lower - 1] * at_lower) / passing)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def ndcg_changes(gain, discount, gains, discounts, inverse, out):
-    """|ΔNDCG| of a head with each partner of smaller gain; 0 with others."""
+    """|ΔNDCG| of the pairs of a document with each other one of lower gain; 0 for others."""
     for j in range(len(out)):
         change = (gain - gains[j]) * abs(discount - discounts[j]) * inverse
         out[j] = change if gains[j] < gain else 0.0
@@ -90,7 +92,7 @@ def ndcg_changes(gain, discount, gains, discounts, inverse, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def swap_changes(kind, gain, rank, gains, ranks, depth, above, sums, first, second, inverse, out):
-    """|ΔMAP|, |ΔMRR| or |ΔERR| of a head with each partner of smaller gain; 0 with others."""
+    """|ΔMAP|, |ΔMRR| or |ΔERR| of the pairs of a document with each other one of lower gain; 0 for others."""
     for j in range(len(out)):
         out[j] = 0.0
         if gains[j] < gain:
@@ -100,7 +102,7 @@ def swap_changes(kind, gain, rank, gains, ranks, depth, above, sums, first, seco
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def win_chances(score, power, scores, powers, close, out):
-    """1 / (1 + exp(score - s)) of each partner; from powers, exp(s - largest), where scores are close enough."""
+    """1 / (1 + exp(score - s)) for each score s; if `close`, from the powers exp(s - highest), which is faster."""
     for j in range(len(out)):
         out[j] = powers[j] / (power + powers[j]) if close else 1.0 / (1.0 + np.exp(score - scores[j]))
 
@@ -122,7 +124,7 @@ def sum_of(values):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def add_pairs(deltas, chances, grad, hess):
-    """Add λ and w of a head's pairs to its partners; returns their sums, which are the head's. Inputs are used up."""
+    """Add λ and w of a document's pairs to the other documents; returns the sums for it. Overwrites its inputs."""
     for j in range(len(deltas)):
         pair_lambda = chances[j] * deltas[j]
         deltas[j] = pair_lambda
@@ -138,8 +140,6 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
     """λ and w of one list. Gains are those of NDCG, 1 for the positives of MAP and MRR, or ERR's chances to stop.
 
     The metric is divided by `ideal`; `by_rank` are the discounts of the ranks up to the truncation.
-
-    Only positives are heads; one beyond the truncation pairs with the documents within it alone.
     """
     n = len(gains)
     grad[:] = 0.0
@@ -165,7 +165,7 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
     for i in range(n):
         lowest = min(lowest, scores[i])
     spread, close = highest != lowest, False
-    # powers of all documents save time where a head has all of them as partners
+    # powers of all documents save time where a document is paired with all others
     for rank in range(depth if highest - lowest < FURTHEST else 0):
         close |= ranked_gains[rank] > 0.0
     powers = np.exp(scores - highest) if close else scores
@@ -178,7 +178,7 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
         gain = gains[i]
         if gain <= 0.0:
             continue
-        # the partners: all documents, or those within the truncation
+        # it is paired with all documents, or with those within the truncation
         if discounts[i] > 0.0:
             g, s, d, p, r, m = gains, scores, discounts, powers, ranks, n
             to_grad, to_hess = grad, hess

@@ -345,11 +345,11 @@ def prefetch(typing, array, position):
         pointer = address(context, builder, signature.args[0], *arguments, BYTE)  # type: ignore[call-arg]
         kind = ir.FunctionType(ir.VoidType(), [pointer.type, INT, INT, INT])
         function = builder.module.declare_intrinsic("llvm.prefetch", (pointer.type,), kind)
-        builder.call(function, [pointer, INT(0), INT(3), INT(1)])  # to read, keep, data
+        builder.call(function, [pointer, INT(0), INT(3), INT(1)])  # for reading, to be kept, in the data cache
         return context.get_dummy_value()
 
     return types.void(array, types.intp), code
 
 
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-    prefetch = lambda array, position: None  # noqa: E731 — it has no effect but on time
+    prefetch = lambda array, position: None  # noqa: E731 — it only saves time

@@ -1,13 +1,14 @@
 """Keeping scores up to date lazily: a document that cannot be chosen yet is not scored yet.
 
-`done[d]` trees are in `scores[d]`. A tree adds at most its largest leaf, so with `ceilings[t]` the sum of the largest
-leaves of the first t trees, document d cannot score above `scores[d] + ceilings[now] - ceilings[done[d]]`. What of this
-does not change until d is scored again, `scores[d] - ceilings[done[d]]`, is kept as `heads[d]`, in single precision:
-all heads are read for every tree, at the speed of memory.
+`scores[d]` is the score of document d under the first `done[d]` trees. A tree adds at most its largest leaf. Let
+`ceilings[t]` be the sum of the largest leaves of the first t trees. Then document d cannot score above
+`scores[d] - ceilings[done[d]] + ceilings[n_trees]`. The first two terms do not change until d is scored again: their
+difference is the upper bound of d, `upper_bounds[d]`. It is relative to `ceilings[n_trees]`, which is the same for all
+documents. Upper bounds have single precision: all of them are read for every tree, at the speed of memory.
 
 Where only some rows are in memory, those of them that might be chosen are scored first. The best of them say how high
-other rows would have to score. A query that needs such rows is left as it is, and they are marked as REQUESTED.
-There heads are not kept but computed, which takes less memory.
+other rows would have to score. A query that needs rows that are not in memory is left as it is, and these rows are
+marked as REQUESTED. There upper bounds are not kept but computed, which takes less memory.
 """
 
 from typing import NamedTuple
@@ -22,8 +23,8 @@ from ranksieve.kernels.row_slots import REQUESTED
 from ranksieve.kernels.traverse_binned import catch_up
 
 LARGEST = np.finfo(np.float64).max
-TOGETHER = 16  # heads that are compared together
-ROUNDING = 1e-6  # heads are compared with so much room: they are rounded, and ceilings are rounded sums themselves
+TOGETHER = 16  # upper bounds that are compared at a time
+ROUNDING = 1e-6  # relative tolerance of comparisons: upper bounds are rounded, and ceilings are rounded sums
 
 
 class EligibleRows(NamedTuple):
@@ -37,16 +38,16 @@ class EligibleRows(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def fill_some_heads(first, last, scores, done, sign, ceilings, heads):
-    """`fill_heads` of the documents first:last."""
+def fill_some_upper_bounds(first, last, scores, done, sign, ceilings, upper_bounds):
+    """`fill_upper_bounds` of the documents first:last."""
     for d in range(first, last):
-        heads[d] = sign * scores[d] - ceilings[done[d]]
+        upper_bounds[d] = sign * scores[d] - ceilings[done[d]]
 
 
 @njit(cache=True, nogil=True)
-def fill_heads(scores, done, sign, ceilings, heads):
-    """`heads[d] = sign * scores[d] - ceilings[done[d]]` for every document."""
-    run_parts(fill_some_heads, len(heads), (scores, done, sign, ceilings, heads))
+def fill_upper_bounds(scores, done, sign, ceilings, upper_bounds):
+    """`upper_bounds[d] = sign * scores[d] - ceilings[done[d]]` for every document."""
+    run_parts(fill_some_upper_bounds, len(upper_bounds), (scores, done, sign, ceilings, upper_bounds))
 
 
 @njit(cache=True, nogil=True)
@@ -64,7 +65,7 @@ def copy_scores(scores, n_trees, copies, done):
 
 @njit(cache=True, nogil=True)
 def kth_largest(values, k):
-    """The k-th largest value, k from 1 on; the values are reordered. Same as sorting, mostly in linear time."""
+    """The k-th largest value, k from 1 on; the values are reordered. Takes linear time in most cases."""
     first, last, place = 0, len(values) - 1, k - 1
     while first < last:
         low, middle, high = values[first], values[(first + last) // 2], values[last]
@@ -103,9 +104,9 @@ def value_at(values, rank):
 
 @njit(cache=True, nogil=True)
 def lowest_needed(values, threshold, low, high):
-    """A score that the new choice cannot fall below, from the new scores of the last choice.
+    """A score that the new choice cannot fall below; `values` are the new scores of the documents chosen last time.
 
-    The `low` best documents are at least as good as the `low` best of any set; the same holds for `high`.
+    The n-th best of all documents scores at least as high as the n-th best of these, for n = `low` and n = `high`.
     """
     at_low = value_at(values, low)
     at_high = at_low if high == low else value_at(values, high)
@@ -125,53 +126,54 @@ def request_rows(rows, start, stop, n_trees, done, slots):
 
 @njit(cache=True, nogil=True)
 def score_present(rows, row_bins, forest, n_trees, sign, scores, done):
-    """The scores of those rows that are in memory, or up to date, and the number of tree walks."""
+    """The scores of those rows that are in memory or already have all trees, and the number of traversals."""
     present, n_present = np.empty(len(rows), np.int32), 0
     for i in range(len(rows)):
         present[n_present] = rows[i]
         n_present += done[rows[i]] == n_trees or row_bins.slots[rows[i]] >= 0
-    n_walks = catch_up(0, n_present, row_bins, present, forest, n_trees, scores, done)
+    n_traversals = catch_up(0, n_present, row_bins, present, forest, n_trees, scores, done)
     values = np.empty(n_present, np.float64)
     for i in range(n_present):
         values[i] = sign * scores[present[i]]
-    return values, n_walks
+    return values, n_traversals
 
 
 @njit(cache=True, nogil=True)
-def head_of(floor, ceiling):
-    """The lowest head of documents that may score at least `floor`."""
-    head = floor - ceiling
-    return head - ROUNDING * (1.0 + abs(floor) + abs(head)) if np.isfinite(floor) else head
+def lowest_bound_for(floor, ceiling):
+    """The lowest upper bound of documents that may score at least `floor`; `ceiling` is that of all trees."""
+    upper_bound = floor - ceiling
+    return upper_bound - ROUNDING * (1.0 + abs(floor) + abs(upper_bound)) if np.isfinite(floor) else upper_bound
 
 
 @njit(cache=True, nogil=True)
-def near_rows(candidates, start, stop, lowest_head, sign, ceilings, scores, done, heads, out):
-    """The candidates start..stop - 1 whose heads are at least `lowest_head`, and their number.
+def near_rows(candidates, start, stop, lowest_bound, sign, ceilings, scores, done, upper_bounds, out):
+    """The candidates start..stop - 1 whose upper bounds are at least `lowest_bound`, and their number.
 
-    `out` has room for TOGETHER more than all of them. Heads are compared as float32: `head_of` leaves room for that.
+    `out` has room for TOGETHER more than all of them. Upper bounds are compared as float32; `lowest_bound_for` allows
+    for their rounding.
     """
     rows, marks = candidates
     n = 0
-    if len(heads) == 0:
+    if len(upper_bounds) == 0:
         for i in range(start, stop):
             row = uintp(rows[i]) if len(rows) > 0 else uintp(i)
             out[n] = row
-            is_near = sign * scores[row] - ceilings[done[row]] >= lowest_head
+            is_near = sign * scores[row] - ceilings[done[row]] >= lowest_bound
             n += is_near and (len(marks) == 0 or marks[row] == 0)
     elif len(rows) > 0:
         for i in range(start, stop):
             out[n] = rows[i]
-            n += heads[uintp(rows[i])] >= lowest_head
+            n += upper_bounds[uintp(rows[i])] >= lowest_bound
     else:
-        limit, whole = np.float32(lowest_head), stop - (stop - start) % TOGETHER
+        limit, whole = np.float32(lowest_bound), stop - (stop - start) % TOGETHER
         for row in range(start, whole, TOGETHER):
-            near = at_least(heads, row, limit)
+            near = at_least(upper_bounds, row, limit)
             if len(marks) > 0:
                 near &= are_zero(marks, row)
             n = append_numbers(out, n, row, near)
         for row in range(whole, stop):
             out[n] = row
-            n += heads[row] >= limit and (len(marks) == 0 or marks[row] == 0)
+            n += upper_bounds[row] >= limit and (len(marks) == 0 or marks[row] == 0)
     return n
 
 
@@ -189,7 +191,7 @@ def margins(first, last, candidates, lists, floors, sign, scores, out):
     if len(rows) > 0:
         start, stop = np.searchsorted(rows, first), np.searchsorted(rows, last)
     q = np.searchsorted(offsets, start, side="right") - 1
-    high = np.empty(stop - start, np.float64)  # scores that may make the floor higher: mostly few
+    high = np.empty(stop - start, np.float64)  # scores that may raise the floor: mostly few
     while start < stop:
         end, n, floor = min(offsets[q + 1], stop), 0, floors[q]
         for i in range(start, end):
@@ -205,12 +207,13 @@ def margins(first, last, candidates, lists, floors, sign, scores, out):
 
 
 @njit(cache=True, nogil=True)
-def best_of_some(first, last, row_bins, forest, n_trees, bounds, candidates, lists, chosen, given, waiting, n_walks):
-    """`best_per_query` for some queries; `given` is (sizes, scores, done, heads)."""
+def best_of_some(first, last, row_bins, forest, n_trees, signed_ceilings, candidates, lists, chosen, given, waiting,
+                 n_traversals):  # fmt: skip
+    """`best_per_query` for some queries; `given` is (sizes, scores, done, upper_bounds)."""
     offsets, thresholds, lows, highs, starts = lists
-    sizes, scores, done, heads = given
-    sign, ceilings = bounds
-    n_requested, lowest_heads = waiting
+    sizes, scores, done, upper_bounds = given
+    sign, ceilings = signed_ceilings
+    n_requested, lowest_bounds = waiting
     slots = row_bins.slots
     for q in range(first, last):
         if n_requested[q] == 0:
@@ -219,42 +222,42 @@ def best_of_some(first, last, row_bins, forest, n_trees, bounds, candidates, lis
         n_requested[q] = request_rows(chosen, start, start + sizes[q], n_trees, done, slots)
         if n_requested[q] > 0:
             continue
-        walks = catch_up(start, start + sizes[q], row_bins, chosen, forest, n_trees, scores, done)
+        traversals = catch_up(start, start + sizes[q], row_bins, chosen, forest, n_trees, scores, done)
         known = np.empty(sizes[q], np.float64)
         for i in range(sizes[q]):
             known[i] = sign * scores[chosen[start + i]]
         floor = lowest_needed(known, thresholds[q], low, high)
-        lowest_head = head_of(floor, ceilings[n_trees])
+        lowest_bound = lowest_bound_for(floor, ceilings[n_trees])
         rows = np.empty(offsets[q + 1] - offsets[q] + TOGETHER, np.int32)
         n_near = near_rows(
-            candidates, offsets[q], offsets[q + 1], lowest_head, sign, ceilings, scores, done, heads, rows
+            candidates, offsets[q], offsets[q + 1], lowest_bound, sign, ceilings, scores, done, upper_bounds, rows
         )
         if len(slots) > 0:
             known, more = score_present(rows[:n_near], row_bins, forest, n_trees, sign, scores, done)
-            walks += more
+            traversals += more
             floor = max(floor, lowest_needed(known, thresholds[q], low, high))
-            lowest_head = head_of(floor, ceilings[n_trees])
+            lowest_bound = lowest_bound_for(floor, ceilings[n_trees])
             near = EligibleRows(rows[:n_near], candidates.marks)
-            n_near = near_rows(near, 0, n_near, lowest_head, sign, ceilings, scores, done, heads, rows)
-        lowest_heads[q], n_walks[q] = lowest_head, walks
+            n_near = near_rows(near, 0, n_near, lowest_bound, sign, ceilings, scores, done, upper_bounds, rows)
+        lowest_bounds[q], n_traversals[q] = lowest_bound, traversals
         n_requested[q] = request_rows(rows, 0, n_near, n_trees, done, slots)
         if n_requested[q] > 0:
             continue
-        walks += catch_up(0, n_near, row_bins, rows, forest, n_trees, scores, done)
+        traversals += catch_up(0, n_near, row_bins, rows, forest, n_trees, scores, done)
         values = np.empty(n_near, np.float64)
         n = n_above = 0
         for i in range(n_near):
             row = rows[i]
             score = sign * scores[row]
-            if len(heads) > 0:
-                heads[row] = score - ceilings[n_trees]
+            if len(upper_bounds) > 0:
+                upper_bounds[row] = score - ceilings[n_trees]
             if score >= floor:
                 rows[n], values[n] = row, score
                 n += 1
                 n_above += score >= thresholds[q]
         k = min(max(n_above, low), high, n)
         keep_best(values[:n], rows, k, chosen[start:])
-        sizes[q], n_walks[q] = k, walks
+        sizes[q], n_traversals[q] = k, traversals
 
 
 @njit(cache=True, nogil=True)
@@ -275,27 +278,29 @@ def keep_best(values, rows, k, out):
 
 
 @njit(cache=True, nogil=True)
-def best_per_query(row_bins, forest, n_trees, bounds, candidates, lists, chosen, sizes, scores, done, heads, waiting):
-    """The candidates of each query scored at least `thresholds[q]`: the best `highs[q]` if they are more, the best
-    `lows[q]` if they are fewer, ties by row; into `chosen[starts[q]:]`, and their number into `sizes[q]`.
+def best_per_query(row_bins, forest, n_trees, signed_ceilings, candidates, lists, chosen, sizes, scores, done,
+                   upper_bounds, waiting):  # fmt: skip
+    """Choose the candidates of each query that score at least `thresholds[q]`: at least `lows[q]`, at most `highs[q]`.
 
-    Same as bringing every row up to date and sorting, and faster: the rows chosen last time, rescored, give a score
-    that the new choice cannot fall below; only rows that might reach it are scored. `chosen` and `sizes` hold the last
-    choice; sizes are 0 where there is none. `bounds` is (sign, ceilings); with the sign -1 scores count negated, and
-    the ceilings are theirs. `candidates` are `EligibleRows`. `lists` is (offsets, thresholds, lows, highs, starts), an
-    entry per query each.
+    The best candidates are chosen, ties by row. Their rows are written to `chosen[starts[q]:]`, and their number to
+    `sizes[q]`. The result is that of scoring and sorting all rows, but fewer rows are scored: the rows chosen last time
+    are scored first. They give a score that the new choice cannot fall below. Only rows that might reach it are scored.
 
-    `waiting` is (n_requested, lowest_heads), an entry per query each. Queries whose `n_requested` is 0 are left out.
+    `chosen` and `sizes` hold the last choice; sizes are 0 where there is none. `signed_ceilings` is (sign, ceilings):
+    with the sign -1 scores count negated, and the ceilings are those of negated scores. `candidates` are
+    `EligibleRows`. `lists` is (offsets, thresholds, lows, highs, starts), an entry per query each.
+
+    `waiting` is (n_requested, lowest_bounds), an entry per query each. Queries whose `n_requested` is 0 are left out.
     Afterwards `n_requested` counts the rows that were marked as REQUESTED: the choice is made where it is 0. No row
-    whose head is below `lowest_heads` matters. Returns the number of tree walks.
+    whose upper bound is below `lowest_bounds[q]` matters. Returns the number of traversals.
     """
-    n_walks = np.zeros(len(sizes), np.int64)
-    given = sizes, scores, done, heads
+    n_traversals = np.zeros(len(sizes), np.int64)
+    given = sizes, scores, done, upper_bounds
     run_parts(
         best_of_some, len(sizes),
-        (row_bins, forest, n_trees, bounds, candidates, lists, chosen, given, waiting, n_walks),
+        (row_bins, forest, n_trees, signed_ceilings, candidates, lists, chosen, given, waiting, n_traversals),
     )  # fmt: skip
     total = 0
     for q in range(len(sizes)):
-        total += n_walks[q]
+        total += n_traversals[q]
     return total

@@ -8,7 +8,7 @@ import numpy as np
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 
-PARTS = 16  # of the rows
+PARTS = 16  # parts of the rows
 
 
 @njit(cache=True, nogil=True)
@@ -78,5 +78,5 @@ def add_next_to_some_parts(first, last, members, bounds, leaf_values, n_trees, s
 
 @njit(cache=True, nogil=True)
 def add_next_leaf_values(members, bounds, leaf_values, n_trees, scores, done):
-    """Add the tree after the first `n_trees` to the scores of its rows that have all of those, `done[row]` trees."""
+    """Add tree number `n_trees` to the scores of its rows that have all trees before it, `done[row] == n_trees`."""
     run_parts(add_next_to_some_parts, PARTS, (members, bounds, leaf_values, n_trees, scores, done))

@@ -23,7 +23,7 @@ from ranksieve.kernels.decimals import (
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 
-# How a number or a line ended; `data.letor_lines` has the words for each.
+# Outcomes of a line; `data.letor_lines` has the message for each.
 OK, BAD_LABEL, LABEL_NOT_FINITE, LABEL_NEGATIVE, BAD_FEATURE, FEATURE_ZERO, FEATURE_ORDER, FEATURE_LARGE = range(8)
 BAD_VALUE, VALUE_INFINITE, QID_EMPTY = range(8, 11)
 
@@ -49,13 +49,13 @@ def skip_line(buffer, i):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def ends_token(byte):
-    """White space or a comment; other control bytes count too, and are met as the start of the next token."""
+    """Whether a byte ends a token: white space, `#`, or another control byte, which is refused as the next token."""
     return byte <= SPACE or byte == HASH
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def parse_head(buffer, i, row, powers, labels, span, doubtful):
-    """Label and query id of a line: where the features begin, the outcome, and where it went wrong."""
+def parse_label_and_qid(buffer, i, row, powers, labels, span, doubtful):
+    """Parse label and query id of a line: where the features begin, the outcome, and where an error is."""
     start = i
     label, i, kind, doubt = parse_number(buffer, i, powers)
     if kind == NOT_A_NUMBER or (kind == 0 and not ends_token(buffer[i])):
@@ -81,7 +81,7 @@ def parse_head(buffer, i, row, powers, labels, span, doubtful):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def parse_features(buffer, i, row, limit, absent, powers, features, span, doubtful):
-    """`f:v f:v # comment` into one row: the line's end, highest feature, how many, outcome, where it went wrong."""
+    """Parse `f:v f:v # comment` into a row: end of the line, highest feature, how many, outcome, where an error is."""
     width = features.shape[1]
     highest, named = np.int64(0), np.int64(0)
     while True:
@@ -138,7 +138,7 @@ def parse_segment(buffer, start, stop, row, limit, absent, powers, features, lab
         span = spans[row]
         span[LINE], span[QID], span[QID_STOP], span[COMMENT], span[COMMENT_STOP] = line, -1, -1, -1, -1
         doubtful[row] = 0
-        i, outcome, place = parse_head(buffer, i, row, powers, labels, span, doubtful)
+        i, outcome, place = parse_label_and_qid(buffer, i, row, powers, labels, span, doubtful)
         if outcome == OK:
             i, highest, named, outcome, place = parse_features(
                 buffer, i, row, limit, absent, powers, features, span, doubtful

@@ -17,8 +17,8 @@ from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.environment import lookup_environment
 from numba.core.registry import cpu_target
 
-ONLY_LINKED = "linked"  # on disk
-DYNAMIC = "numba.dynamic.globals"  # addresses in this process: Numba does not keep code with these on disk
+ONLY_LINKED = "linked"  # marks code without machine code on disk
+DYNAMIC = "numba.dynamic.globals"  # begins the names of addresses in this process; Numba does not store such code
 
 
 _is_kernel = ContextVar("is_kernel", default=False)  # whether what is compiled now belongs to a kernel

@@ -9,7 +9,7 @@ RARE = 32  # a list this many times longer than the candidates is searched, not 
 
 @njit(cache=True, nogil=True)
 def first_entry(docs, doc):
-    """The first entry of a document in a term's list, or where it would stand."""
+    """The place of the first entry of a document in a term's list, or where it would be inserted."""
     low, high = 0, len(docs)
     while low < high:
         middle = (low + high) >> 1
@@ -22,7 +22,7 @@ def first_entry(docs, doc):
 
 @njit(cache=True, nogil=True)
 def most_matches(entry_starts, terms, n_candidates, n_fields):
-    """Room that the matches of a query need at most."""
+    """The most matches that a query can have."""
     most = 0
     for t in range(len(terms)):
         most += min(entry_starts[terms[t] + 1] - entry_starts[terms[t]], n_candidates * n_fields)

@@ -1,8 +1,8 @@
 """Compiled loops of the metrics: rank the documents of each query, then read a number off the ranked gains.
 
-A ranking is flat: the documents of query q, best first, stand at `bounds[q]:bounds[q + 1]` of `rows`, and `ends[i]` is
-one past the last rank of the tied group that rank i belongs to, both counted from 0 within the query. Where ties keep
-the input order every group has one document, and the expectations below are the plain metrics.
+A ranking is flat: the documents of query q, best first, are `rows[bounds[q]:bounds[q + 1]]`. `ends[i]` is one past the
+last rank of the tied group of rank i; both are counted from 0 within the query. Where ties keep the input order, every
+group has one document, and the expectations below are the plain metrics.
 
 Only `rank_queries` is parallel: nearly all time is spent in it.
 """
@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.metric_kinds import PRECISION, RECIPROCAL
 from ranksieve.kernels.parallel import run_parts
 
-WEIGHTED, PRECISION, RECIPROCAL, STOPPING = 0, 1, 2, 3  # the kinds of metrics
-SHORT = 16  # rows that are sorted by insertion
+SHORT = 16  # so many rows are sorted by insertion
 
 
 @njit(cache=True)
@@ -26,7 +26,7 @@ def comes_before(scores, a, b):
 
 @njit(cache=True)
 def _sift_down(scores, heap, root, size):
-    """Restore the heap below `root`; the row ranked last stands on top."""
+    """Restore the heap below `root`; the row that is ranked last is its top."""
     child = 2 * root + 1
     while child < size:
         if child + 1 < size and comes_before(scores, heap[child], heap[child + 1]):
@@ -87,7 +87,7 @@ def top_k(scores, start, stop, k, out_rows):
     if count == 0:
         return 0
     if 4 * count > stop - start:
-        # So deep a heap costs more than sorting everything: 400 against 100 µs for all of 5,000 documents.
+        # A heap of so many takes longer than sorting all: 400 against 100 µs for 5,000 of 5,000 documents.
         order = np.empty(stop - start, np.int32)
         for i in range(len(order)):
             order[i] = start + i
@@ -125,7 +125,7 @@ def rank_queries(scores, offsets, bounds, out_rows):
 
 @njit(cache=True)
 def reaches_of_ties(scores, offsets, rows, bounds, out):
-    """Per query the number of documents scored no lower than the last ranked one: the ranking with its last ties."""
+    """For each query, how many documents score at least as high as the last ranked one."""
     for q in range(len(offsets) - 1):
         reach = 0
         if bounds[q] < bounds[q + 1]:
@@ -208,7 +208,7 @@ def average_ndcgs(gains, bounds, ideal, ideal_bounds, discounts, k, out):
 
 @njit(cache=True)
 def precision_sum(gains, ends, k):
-    """Expected sum of the precisions at the positives of one query up to rank k; AP is this by their number.
+    """Expected sum of the precisions at the positives of one query up to rank k; AP is this sum / number of positives.
 
     In a tied group of m documents with r positives, a rank holds a positive with probability r / m, and each rank above
     it in the group then holds one of the other r - 1 with probability (r - 1) / (m - 1) (McSherry and Najork 2008).
@@ -231,7 +231,7 @@ def precision_sum(gains, ends, k):
 
 @njit(cache=True)
 def reciprocal_rank(gains, ends, k):
-    """Expected 1 / (rank of the first positive) of one query, 0 where no positive stands in the first k ranks."""
+    """Expected 1 / (rank of the first positive) of one query, 0 if no positive is in the first k ranks."""
     depth = min(k, len(gains))
     i = 0
     while i < depth:

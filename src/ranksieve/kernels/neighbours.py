@@ -10,7 +10,7 @@ from ranksieve.kernels.parallel import run_parts
 N_TERMS = 32  # terms of a document that are compared: those with the largest tf·idf
 NEAREST = (5, 20)  # numbers of neighbours, one per feature
 N_NEIGHBOURS = 2
-STRIDE = 16  # values compared at a time
+STRIDE = 16  # values that are compared at a time
 LEVELS = 128  # histogram bins of similarities
 SCATTER = 2654435769  # 2³² divided by the golden ratio: multiples of it spread evenly (Knuth)
 
@@ -62,7 +62,7 @@ def nearest(similarities, kept, counts, best, numbers):
     """
     n = 0
     for k in range(len(similarities)):
-        kept[np.uint32(n)] = k  # unsigned: no check for negative places
+        kept[np.uint32(n)] = k  # unsigned: no check for negative indices
         n += similarities[k] > np.float32(0.0)
     counts[:] = 0
     for i in range(n):

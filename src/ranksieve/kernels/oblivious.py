@@ -1,7 +1,7 @@
-"""Growth of oblivious trees: all leaves of a level are split by one test, the one that gains most over all of them.
+"""Growth of oblivious trees: one test splits all leaves of a level, the one with the largest gain over all of them.
 
-A leaf of which a test would leave fewer than `min_docs` documents (or `min_hess` second derivatives) on a side gains
-nothing by it, but is split all the same. Child 2i of leaf i holds the documents that go left, child 2i + 1 the others.
+If a test leaves fewer than `min_docs` documents (or `min_hess` second derivatives) of a leaf on a side, this leaf adds
+no gain, but it is split all the same. Child 2i of leaf i holds the documents that go left, child 2i + 1 the others.
 """
 
 import numpy as np
@@ -63,7 +63,7 @@ def search_level(hist, slots, totals, hess_totals, columns, rules, cut):
                 for k in range(LANES):
                     any_missing |= hist[slots[leaf], lane // LANES, 0, MISSING_BIN, k] != 0
             for side in range(2 if any_missing else 1):
-                # with missing values on the right, "all values left" is a cut too
+                # with missing values on the right, a cut may have all values on the left
                 scanned = most if any_missing and side == 0 else most - 1
                 gains[:scanned] = 0.0
                 for leaf in range(n_leaves):
@@ -100,7 +100,7 @@ def leaf_gains(totals, hess_totals, rules, out):
 
 @njit(cache=True, nogil=True)
 def follow_majority(hist, slots, totals, rules, cut):
-    """Where no value is missing, missing ones of later documents go to the side with more documents."""
+    """If no value is missing in training, missing values go to the side with more documents."""
     n_missing, n_left, n_all = 0, 0, 0
     for leaf in range(len(slots)):
         column = hist[slots[leaf], cut[0] // LANES, 0, :, cut[0] % LANES]
@@ -114,7 +114,7 @@ def follow_majority(hist, slots, totals, rules, cut):
 
 @njit(cache=True, nogil=True)
 def grow_oblivious(rows, columns, rules, hist, spare, cuts, bounds, totals):
-    """Split whole levels, at most `len(cuts)`, while there is anything to gain; return how many were.
+    """Split whole levels, at most `len(cuts)`, while a split has a gain; returns the number of levels.
 
     `rows.members` is reordered: leaf l holds those from `bounds[l, 0]` to `bounds[l, 1]`; `totals[l]` is their sum.
     """

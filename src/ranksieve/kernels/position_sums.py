@@ -1,4 +1,4 @@
-"""Sums of gradients by position as integers: any split of the rows over machines gives the same ones."""
+"""Sums of gradients by position, as integers: they do not depend on how machines share the rows."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from ranksieve.kernels.jit import njit
 
 EXPONENT = 30  # values are counted in units of 2^-30
 LOW_BITS = 24  # a sum is high · 2^24 + low, since one integer could overflow
-LARGEST = 2.0**32  # larger values count as this
+LARGEST = 2.0**32  # larger values count as this one
 GRAD, GRAD_LOW, HESS, HESS_LOW, COUNT = 0, 1, 2, 3, 4
 
 

@@ -1,10 +1,10 @@
-"""Sums of tree outputs, the metric of lists, and the documents of a list that can matter.
+"""Sums of tree outputs, the metric of lists, and the documents of a list that can be ranked high enough to matter.
 
-Scores are whole numbers whose lowest bits hold a document's place in its list, so no two documents of a list tie and
-every order is the one a fresh scoring gives. `terms[row * width + rank]` is what a document adds to the metric at a
-rank (0 from rank k = width - 1 on). Its row is its grade, or, where `among` is set, the number of gaining documents
-above it. Grade -1 gains nothing. Values of the metric are whole numbers, too: multiples of a small step.
+Scores are integers. Their lowest bits hold a document's place in its list, so that no two documents of a list tie, and
+their order is that of scoring anew. Values of the metric are integers, too: multiples of a small step.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import uintp
@@ -13,7 +13,29 @@ from ranksieve.kernels.jit import njit
 from ranksieve.kernels.metrics import sort_rows, top_k
 from ranksieve.kernels.parallel import run_parts
 
-FAR = np.int64(1) << 61  # further apart than any two scores
+FAR = np.int64(1) << 61  # larger than the difference of any two scores
+
+
+class Terms(NamedTuple):
+    """A metric as a sum over documents: `values[row * width + rank]` is what a document at a rank adds to it.
+
+    It is 0 from rank k = width - 1 on. The row of a document is its grade or, with `among`, the number of documents
+    above it whose grade is not -1. Documents of grade -1 add nothing.
+    """
+
+    grades: np.ndarray
+    values: np.ndarray
+    width: int
+    among: bool
+    scales: np.ndarray  # of each list: steps of the metric for one unit of a sum
+
+
+class Pools(NamedTuple):
+    """The documents of each list that can enter the first k ranks, best first, and their scores."""
+
+    offsets: np.ndarray
+    rows: np.ndarray
+    scores: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -57,25 +79,30 @@ def value_of(total, scale):
 
 
 @njit(cache=True, nogil=True)
-def some_list_values(first, last, scores, offsets, grades, terms, width, among, scales, out):
-    """`list_values` of the lists first:last."""
-    k = width - 1
-    for q in range(first, last):
-        rows = np.empty(min(k, offsets[q + 1] - offsets[q]), np.int64)
-        top_k(scores, offsets[q], offsets[q + 1], k, rows)
-        total, gaining = np.int64(0), 0
-        for rank in range(len(rows)):
-            grade = grades[rows[rank]]
-            if grade >= 0:
-                total += terms[(gaining if among else grade) * width + rank]
-                gaining += 1
-        out[q] = value_of(total, scales[q])
+def sum_of_terms(grades, terms):
+    """The sum of terms of a list; these are the grades of its documents, best first."""
+    values, total, gaining = terms.values, np.int64(0), 0
+    for rank in range(min(len(grades), terms.width - 1)):
+        if grades[rank] >= 0:
+            total += values[(gaining if terms.among else grades[rank]) * terms.width + rank]
+            gaining += 1
+    return total
 
 
 @njit(cache=True, nogil=True)
-def list_values(scores, offsets, grades, terms, width, among, scales, out):
+def some_list_values(first, last, scores, offsets, terms, out):
+    """`list_values` of the lists first:last."""
+    k = terms.width - 1
+    for q in range(first, last):
+        rows = np.empty(min(k, offsets[q + 1] - offsets[q]), np.int64)
+        top_k(scores, offsets[q], offsets[q + 1], k, rows)
+        out[q] = value_of(sum_of_terms(terms.grades[rows], terms), terms.scales[q])
+
+
+@njit(cache=True, nogil=True)
+def list_values(scores, offsets, terms, out):
     """The metric of every list in whole steps."""
-    run_parts(some_list_values, len(offsets) - 1, (scores, offsets, grades, terms, width, among, scales, out))
+    run_parts(some_list_values, len(offsets) - 1, (scores, offsets, terms, out))
 
 
 @njit(cache=True, nogil=True)
@@ -98,27 +125,26 @@ def find_some_floors(first, last, low, high, offsets, k, margin, floors, counts)
 def find_floors(low, high, offsets, k, margin, floors, counts):
     """Per list the score below which no document can enter the first k, and how many documents reach it.
 
-    `low` and `high` bound every document's score; margin is what a score may still rise against another.
+    `low` and `high` bound each document's score; `margin` is how much the difference of two scores may still change.
     """
     run_parts(find_some_floors, len(offsets) - 1, (low, high, offsets, k, margin, floors, counts))
 
 
 @njit(cache=True, nogil=True)
-def fill_some_pools(first, last, scores, high, offsets, floors, pool_offsets, pool_rows, pool_scores):
+def fill_some_pools(first, last, scores, high, offsets, floors, pools):
     """`fill_pools` of the lists first:last."""
     for q in range(first, last):
-        start = n = pool_offsets[q]
+        start = n = pools.offsets[q]
         for d in range(offsets[q], offsets[q + 1]):
             if high[d] >= floors[q]:
-                pool_rows[n] = d
+                pools.rows[n] = d
                 n += 1
-        sort_rows(scores, pool_rows[start:n], np.empty(n - start, pool_rows.dtype))
+        sort_rows(scores, pools.rows[start:n], np.empty(n - start, pools.rows.dtype))
         for i in range(start, n):
-            pool_scores[i] = scores[pool_rows[i]]
+            pools.scores[i] = scores[pools.rows[i]]
 
 
 @njit(cache=True, nogil=True)
-def fill_pools(scores, high, offsets, floors, pool_offsets, pool_rows, pool_scores):
+def fill_pools(scores, high, offsets, floors, pools):
     """The documents that reach their list's floor, best first."""
-    given = scores, high, offsets, floors, pool_offsets, pool_rows, pool_scores
-    run_parts(fill_some_pools, len(offsets) - 1, given)
+    run_parts(fill_some_pools, len(offsets) - 1, (scores, high, offsets, floors, pools))

@@ -1,4 +1,4 @@
-"""Feature values turned into bytes: how many of a column's sorted thresholds lie below a value; 255 for NaN.
+"""Feature values turned into bytes: how many of a column's thresholds are below a value; 255 for NaN.
 
 A column is one feature with up to 254 of its thresholds. They are kept as a heap (the middle one first, then those of
 the two halves, …), 16 to a register, so that a level of the search is one look-up within registers for 16 documents.
@@ -23,7 +23,7 @@ from ranksieve.kernels.scoring import BLOCK, STRIDE, TILE, add_block, aligned, s
 from ranksieve.kernels.set_tests import take_classes
 from ranksieve.kernels.transpose import transpose_tile
 
-CHUNK = 128  # documents whose raw values are held as columns: 16 features of them are 8 KB
+CHUNK = 128  # documents whose raw values are copied to columns at a time; 16 features of them take 8 KB
 ZERO_THRESHOLD = np.float64(np.float32(1e-35))  # as in LightGBM: no larger value counts as zero
 
 
@@ -64,7 +64,7 @@ def make_heaps(thresholds, starts, levels, heap_starts, heaps):
 
 @njit(cache=True, nogil=True)
 def rank_column(values, start, n_docs, heaps, heap, levels, out, place):
-    """Ranks of a column of float32 values, to `out[place:]`: same as searching the sorted thresholds, 255 for NaN."""
+    """Write the ranks of a column of float32 values to `out[place:]`: the number of thresholds below; 255 for NaN."""
     top, base = load_floats(heaps, heap), np.int32(1 << levels)
     for i in range(0, n_docs, TILE):
         x, node = load_floats(values, start + i), splat_numbers(np.int32(1))
@@ -115,9 +115,10 @@ def take_features(X, column_step, positions, n_features, feature, n_docs, values
 
 @njit(cache=True, nogil=True)
 def correct_ranks(X, start, positions, n_docs, thresholds, first, last, zero_missing, ranks, place):
-    """Raise ranks found among thresholds rounded to float32 to those among the thresholds themselves.
+    """Correct ranks that were found with values and thresholds rounded to float32.
 
-    Rounding keeps order, so rounded thresholds below a rounded value are below the value: ranks are never too high.
+    Rounding keeps order: if a rounded threshold is below a rounded value, the threshold is below the value. So ranks
+    may be too low, and are never too high.
     """
     for i in range(n_docs):
         number = first + ranks[place + i]
@@ -156,7 +157,7 @@ def rank_block(X, row_step, column_step, n_features, start, n_docs, columns, exa
     """Ranks of the documents start..start + n_docs - 1, at most `BLOCK`, in every column."""
     for at in range(0, n_docs, CHUNK):
         n = min(CHUNK, n_docs - at)
-        for i in range((n + TILE - 1) // TILE * TILE):  # whole tiles: the last document fills them up
+        for i in range((n + TILE - 1) // TILE * TILE):  # tiles are whole: the last document is repeated
             positions[i] = row_step * (start + at + min(i, n - 1))
         rank_chunk(X, column_step, n_features, positions, n, columns, exact, values, at, out)
     if len(columns.categories.feature):

@@ -1,4 +1,4 @@
-"""λ-gradients of rates: labels that are the chances of documents to be relevant, each known as well as its weight."""
+"""λ-gradients of rates: labels are chances of documents to be relevant, with weights by how well they are known."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def query_rate_lambdas(rates, weights, scores, by_rank, grad, hess):
         i = ranked[rank]
         for j in range(n):
             if discounts[j] >= discounts[i]:
-                continue  # each pair once, by its upper document
+                continue  # each pair is added once, for its document of better rank
             distance = scores[i] - scores[j]
             change = (discounts[i] - discounts[j]) / (offset + distance)
             behind = 1.0 / (1.0 + np.exp(distance))

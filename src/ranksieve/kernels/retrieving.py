@@ -13,7 +13,7 @@ SIGN = np.uint32(0x80000000)
 def add_fraction(docs, tfs, factors, steps, scale, scores):
     """Add one term of a single field: the same as `add_term` with a part `scale · x / (x + step)`, and faster."""
     for k in range(len(docs)):
-        doc = np.uint32(docs[k])  # unsigned: no check for negative places
+        doc = np.uint32(docs[k])  # unsigned: no check for negative indices
         x = factors[doc] * tfs[k]
         scores[doc] += scale * (x / (x + steps[doc]))
 
@@ -56,7 +56,7 @@ def reached(postings, terms, scores, touched):
         for k in range(postings.entry_starts[term], postings.entry_starts[term + 1]):
             doc = postings.docs[k]
             if scores[doc] > 0.0:
-                scores[doc] = -scores[doc]  # met
+                scores[doc] = -scores[doc]  # negative: the document is listed
                 touched[n] = doc
                 n += 1
     for i in range(n):

@@ -14,9 +14,9 @@ from ranksieve.kernels.counter_random import GOLDEN, mixed
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 
-PART = 1 << 16  # values that a thread works on at a time
-LEAST_BITS = 18  # of a gradient and of a second derivative that share an integer with a count
-LITTLE_NOISE = -6  # log2 of the noise that more than MANY_ROWS rows need not be below, see `packed_shift`
+PART = 1 << 16  # values of a part
+LEAST_BITS = 18  # fewest bits of the sum of gradients, and of second derivatives, in a packed sum
+LITTLE_NOISE = -6  # log2 of the noise that packed sums of more than MANY_ROWS rows may have, see `packed_shift`
 MANY_ROWS = 1 << 16
 
 

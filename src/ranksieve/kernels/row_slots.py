@@ -1,7 +1,7 @@
 """Slots of a matrix in memory for rows of a file.
 
-A free slot has the number of the next free one in its first four bytes, so that a list of them takes no memory. The
-slots from `state[N_USED]` on have never been used.
+The first four bytes of a free slot are the number of the next free slot, so that the list of free slots takes no
+memory. The slots from `state[N_USED]` on have never been used.
 """
 
 from typing import NamedTuple
@@ -10,15 +10,15 @@ import numpy as np
 
 from ranksieve.kernels.jit import njit
 
-ABSENT, REQUESTED = -1, -2  # slots of rows that are not in memory
-FIRST_FREE, N_FREE, N_USED = 0, 1, 2
+ABSENT, REQUESTED = -1, -2  # in place of a slot: the row is not in memory, and is not or is requested
+FIRST_FREE, N_FREE, N_USED = 0, 1, 2  # places in `Slots.state`
 
 
 class Slots(NamedTuple):
     """The slots of all rows, and those that are free."""
 
     of_rows: np.ndarray  # int32 per row; below 0: the row is not in memory
-    next_free: np.ndarray  # int32 per slot, of free ones
+    next_free: np.ndarray  # int32 per slot: for a free slot, the next free one
     state: np.ndarray  # int64: FIRST_FREE, N_FREE, N_USED
 
 
@@ -56,10 +56,10 @@ def give_slots(rows, slots):
 def renew_slots(first, priority, lowest, n_most, n_reserved, slots, new):
     """Choose which of the rows from `first` on are in memory.
 
-    Those of infinite priority, and up to `n_most` others whose priority is at least `lowest`; others lose their slots.
-    `n_reserved` free slots are for rows of infinite priority, here or later. Rows that get a slot are written to `new`;
-    none is REQUESTED any more. Returns how many these are, how many of them have infinite priority, and how many others
-    are in memory.
+    These are the rows of infinite priority, and up to `n_most` others whose priority is at least `lowest`. Other rows
+    lose their slots. `n_reserved` free slots are kept for rows of infinite priority, here or later. Rows that get a
+    slot are written to `new`; afterwards no row is REQUESTED. Returns the number of new rows, how many of them have
+    infinite priority, and how many rows of finite priority are in memory.
     """
     n_near = n_coming = n_going = n_new = n_wanted = 0
     of_rows, going = slots.of_rows, np.empty(len(priority), np.int32)

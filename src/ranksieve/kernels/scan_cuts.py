@@ -1,9 +1,9 @@
 """The best cuts of 16 features at a time, with sums and best cuts in registers; see `lanes`.
 
-Where there is AVX-512, a register holds 8 numbers of 64 bits, else 4. Two registers are scanned side by side: AVX2 has
-too few for more. AVX2 has no instruction that converts such numbers to floats either: LLVM converts them one by one.
-Numbers from 0 to 2^52 are converted together instead: a number is the lowest bits of the float 2^52 + number, from
-which 2^52 is subtracted. The result is the same, bit for bit.
+A register holds 8 numbers of 64 bits with AVX-512, and 4 without. Two registers are scanned side by side; AVX2 has too
+few registers for more. AVX2 also has no instruction that converts such numbers to floats: LLVM converts them one by
+one. Therefore numbers from 0 to 2^52 are converted in another way. The lowest bits of the float 2^52 + number are the
+number; then 2^52 is subtracted. The result has the same bits.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from ranksieve.kernels.histograms import LANES
 from ranksieve.kernels.lanes import LONG, address, constant, intrinsic, splat
 
 DOUBLE = ir.DoubleType()
-TWO_TO_52 = 0x4330000000000000  # as bits of a float
+TWO_TO_52 = 0x4330000000000000  # the bits of the float 2^52
 
 
-class Leaf(NamedTuple):
+class LeafTerms(NamedTuple):
     """What the cuts of one leaf have in common, see `gain.CutTerms`, each number in all elements of a register."""
 
     count_masks: Any
     grad_shifts: Any
-    hess_shifts: Any  # where second derivatives are in packed sums
+    hess_shifts: Any  # used if second derivatives are in packed sums, as are `hess_masks`
     hess_masks: Any
     most_rows: Any
     most_hess: Any
-    most_weight: Any  # one of these two, as a float
-    least_weight: Any  # in units
-    mean: Any  # per unit
+    most_weight: Any  # `most_rows` or, with Newton gain, `most_hess`, as a float
+    least_weight: Any  # counted in units
+    mean: Any  # gradient per unit
     unit: Any
-    no_gradient: Any  # 2^52 + what stands for a gradient of 0, see `Code.gradients`
+    no_gradient: Any  # 2^52 + the bits of a gradient of 0, see `CodeWriter.gradients`
 
 
-class Best(NamedTuple):
-    """Sums of the documents left of the cut, and the best cut so far: its fraction d² / (x y), and where it lies."""
+class BestCuts(NamedTuple):
+    """Sums of the documents left of the cut, and the best cuts so far: their fractions d² / (x y), and their bins."""
 
     sums: Any
     numerator: Any
     denominator: Any
     cut: Any
-    seconds: Any = None  # the other sums, of second derivatives
+    seconds: Any = None  # sums of second derivatives, where these are summed on their own
 
 
 @intrinsic
@@ -53,8 +53,8 @@ def scan_cuts(typing, hist, n_bins, terms, rules, left, fractions, cuts):
 
     `hist[16 * b + k]` is what bin b adds to the left side of feature k: gradient << count_bits | count. Sums and best
     cuts stay in registers from bin to bin. `gain` explains the fractions d² / (x y) of cuts; `fractions` are 0 before.
-    Sums in `left` are less `terms.fewest`: a number of rows that is too small is then negative, which is a very large
-    one without sign.
+    `terms.fewest` has been subtracted from the sums in `left`. A number of rows that is too small is then negative,
+    which is a very large number without sign.
     """
     return types.void(hist, types.int64, terms, rules, left, fractions, cuts), _scan
 
@@ -63,7 +63,8 @@ def scan_cuts(typing, hist, n_bins, terms, rules, left, fractions, cuts):
 def scan_cuts_of_two(typing, hist, n_bins, terms, rules, left, fractions, cuts, second, left_hess):
     """The same where second derivatives are summed on their own, bins of them from `hist[second]` on.
 
-    Sums in `left_hess` are less `terms.least_hess`. With `rules.newton`, weights are second derivatives.
+    `terms.least_hess` has been subtracted from the sums in `left_hess`. With `rules.newton`, weights are second
+    derivatives.
     """
     return types.void(hist, types.int64, terms, rules, left, fractions, cuts, types.int64, left_hess), _scan
 
@@ -81,17 +82,17 @@ def scan_newton_cuts_of_packed(typing, hist, n_bins, terms, rules, left, fractio
 
 
 def _scan(context, builder, signature, arguments, *, packed=False, newton=None):
-    """Code of all four. `newton` is known for packed sums; otherwise the rules say it when the code runs."""
+    """Code of all four functions. `newton` is known for packed sums; otherwise the rules say it when the code runs."""
     n_bins, more = arguments[1], arguments[7:]
     planes = [LONG(0), *more[:1]]
     terms, rules = (_fields(builder, signature.args[i], arguments[i]) for i in (2, 3))
     features = context.codegen().magic_tuple()[2]
-    width = 8 if "+avx512f" in features else 4  # of a register
-    code = Code(builder, width, "+avx512dq" in features, packed)
-    leaf = _leaf(code, terms, rules, newton)
+    width = 8 if "+avx512f" in features else 4  # numbers in a register
+    code = CodeWriter(builder, width, "+avx512dq" in features, packed)
+    leaf = _leaf_terms(code, terms, rules, newton)
     if more:
         newton = splat(builder, rules["newton"], width)
-    # arguments with the first values, which get the last ones
+    # arguments that have the first values; the last values are written to them
     ends = {"sums": 4, "numerator": 5, "cut": 6, **({"seconds": 8} if more else {})}
 
     def at(number, position, kind):
@@ -102,7 +103,7 @@ def _scan(context, builder, signature, arguments, *, packed=False, newton=None):
         for name, number in ends.items():
             kind = code.doubles if name == "numerator" else code.numbers
             given[name] = builder.load(at(number, lane, kind), align=8)
-        best = Best(denominator=constant(code.doubles, 1.0), **given)
+        best = BestCuts(denominator=constant(code.doubles, 1.0), **given)
         return best._replace(sums=code.without_sign(best.sums))
 
     for start in range(0, LANES, 2 * width):
@@ -125,11 +126,11 @@ def _scan(context, builder, signature, arguments, *, packed=False, newton=None):
     return context.get_dummy_value()
 
 
-class Code(NamedTuple):
-    """The code that is written, and what it is written for."""
+class CodeWriter(NamedTuple):
+    """Writes LLVM code for a processor."""
 
     builder: Any
-    width: int  # of a register
+    width: int  # numbers in a register
     converts: bool  # whether one instruction converts 64-bit numbers to floats
     packed: bool  # whether second derivatives are in packed sums
 
@@ -142,7 +143,7 @@ class Code(NamedTuple):
         return ir.VectorType(DOUBLE, self.width)
 
     def to_doubles(self, values):
-        """Whole numbers as floats: from 0 to 2^52 with packed sums, else any."""
+        """Integers as floats; with packed sums, integers are from 0 to 2^52."""
         if self.converts or not self.packed:
             return self.builder.sitofp(values, self.doubles)
         above = self.builder.or_(values, constant(self.numbers, TWO_TO_52))
@@ -163,7 +164,7 @@ class Code(NamedTuple):
         return self.builder.fsub(above, leaf.no_gradient)
 
     def sides(self, left, both, most_weight):
-        """Whole numbers left of the cut, and the rest of `both`, as floats, each as exact as the other."""
+        """Integers left of the cut, and right of it, `both` - `left`, as floats."""
         first = self.to_doubles(left)
         if self.packed:  # below 2^52, so that the difference is exact
             return first, self.builder.fsub(most_weight, first)
@@ -175,11 +176,12 @@ def _fields(builder, type_, value):
     return {name: builder.extract_value(value, i) for i, name in enumerate(type_.fields)}
 
 
-def _leaf(code, terms, rules, newton):
-    """Weights are in units: those are powers of 2, so that no rounding changes, and nothing is multiplied by them.
+def _leaf_terms(code, terms, rules, newton):
+    """The terms of a leaf in registers. Weights are counted in units, so that they need no multiplication.
 
-    A unit below 2^-110 of the least weight, beside which sums of units vanish, would make products of weights infinite.
-    It counts as that much, and sums of units vanish still.
+    Units are powers of 2, so that this changes no rounding. With a unit below 2^-110 times the least weight, products
+    of weights would be infinite. Such a unit is replaced by 2^-110 times the least weight. Sums of units are lost to
+    rounding with either.
     """
     builder = code.builder
     exponent = builder.and_(builder.bitcast(terms["least_weight"], LONG), LONG(0x7FF << 52))
@@ -197,18 +199,18 @@ def _leaf(code, terms, rules, newton):
         "least_weight": builder.fdiv(terms["least_weight"], unit),
         "mean": builder.fmul(terms["mean"], unit),
     }
-    zero = builder.lshr(LONG(-(1 << 63)), parts["grad_shifts"])  # see `Code.gradients`
+    zero = builder.lshr(LONG(-(1 << 63)), parts["grad_shifts"])  # see `CodeWriter.gradients`
     parts["no_gradient"] = builder.bitcast(builder.or_(zero, LONG(TWO_TO_52)), DOUBLE)
-    return Leaf(**{name: splat(builder, part, code.width) for name, part in parts.items()})
+    return LeafTerms(**{name: splat(builder, part, code.width) for name, part in parts.items()})
 
 
 def _mask(builder, bits):
-    """So many low bits set."""
+    """An integer whose `bits` lowest bits are 1."""
     return builder.sub(builder.shl(LONG(1), bits), LONG(1))
 
 
 def _better(code, leaf, best, added, number, newton):
-    """The best cuts after one more bin. Numbers of rows and second derivatives are those above the least ones."""
+    """The best cuts after one more bin. The least numbers of rows and second derivatives have been subtracted."""
     builder, packed = code.builder, code.packed
     sums = builder.add(best.sums, added[0])
     counted = builder.and_(sums, leaf.count_masks)
@@ -230,16 +232,16 @@ def _better(code, leaf, best, added, number, newton):
     numerator, denominator = builder.fmul(d, d), builder.fmul(x, y)
     mine, others = builder.fmul(numerator, best.denominator), builder.fmul(best.numerator, denominator)
     better = builder.and_(builder.fcmp_ordered(">", mine, others), possible)
-    return Best(
+    return BestCuts(
         sums, builder.select(better, numerator, best.numerator), builder.select(better, denominator, best.denominator),
         builder.select(better, number, best.cut), second_sums,
     )  # fmt: skip
 
 
 def _loop(code, n_steps, first, step):
-    """Code for `for number in range(n_steps): bests = step(number, bests)`; what it leaves.
+    """Code for `for number in range(n_steps): bests = step(number, bests)`; returns the last `bests`.
 
-    The number comes alone and in all elements of a register.
+    The number is passed as a scalar, and in all elements of a register.
     """
     builder = code.builder
     before = builder.block
@@ -252,7 +254,7 @@ def _loop(code, n_steps, first, step):
     repeated.add_incoming(constant(code.numbers, 0), before)
     carried = []
     for best in first:
-        phis = Best(*(value and builder.phi(value.type) for value in best))
+        phis = BestCuts(*(value and builder.phi(value.type) for value in best))
         _come_from(before, phis, best)
         carried.append(phis)
     builder.cbranch(builder.icmp_signed("<", number, n_steps), body, done)
@@ -268,7 +270,7 @@ def _loop(code, n_steps, first, step):
 
 
 def _come_from(block, phis, best):
-    """Let phis have the values of `best` where the loop is entered from a block."""
+    """Add the values of `best` to phis, for the case that control comes from this block."""
     for phi, value in zip(phis, best, strict=True):
         if phi is not None:
             phi.add_incoming(value, block)

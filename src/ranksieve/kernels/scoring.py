@@ -26,26 +26,26 @@ from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.set_tests import make_set_tests
 from ranksieve.kernels.transpose import transpose_tile
 
-BLOCK = 64 * WORDS_PER_ROW  # documents
-STRIDE = BLOCK + 64  # bytes between columns: a power of two would put all columns into the same few cache sets
+BLOCK = 64 * WORDS_PER_ROW  # documents of a block
+STRIDE = BLOCK + 64  # bytes from column to column; with a power of two, all columns would be in the same cache sets
 TILE = 16  # rows and columns that are transposed together
-ROWS = 64  # whose columns are taken before those of the next ones
-LINES = 4  # of the next rows that are prefetched with each tile: all of them where all columns are taken
-FEW_BLOCKS = 4  # to wake other threads takes longer than these do
+ROWS = 64  # rows whose columns are taken at a time
+LINES = 4  # cache lines of the next rows that are prefetched with each tile: all lines if all columns are taken
+FEW_BLOCKS = 4  # so many blocks take less time than waking other threads
 NO_DOCS = np.empty(0, np.uint16)
-MAX_LEAVES = 4096  # larger trees are faster to walk, see `traverse_raw`
+MAX_LEAVES = 4096  # for trees with more leaves, `traverse_raw` is faster
 
 
 @njit(cache=True, nogil=True)
 def aligned(n_words):
-    """Uninitialised words that start on a cache line: vector loads across two lines cost double."""
+    """Uninitialised words that start on a cache line: a vector load across two lines takes twice as long."""
     words = np.empty(n_words + 8, np.uint64)
     return words[(-(words.ctypes.data // 8)) % 8 :]
 
 
 @njit(cache=True, nogil=True)
 def make_tests(columns, n_groups, used, starts, limits, shifted, bits):
-    """Row k of `bits` gets the outcome of test k for every document; `columns` hold `STRIDE` bytes each."""
+    """Write the outcome of test k for every document to row k of `bits`; columns are STRIDE bytes apart."""
     for u in range(len(used)):
         for missing_left in range(2):
             first, last = starts[2 * u + missing_left], starts[2 * u + missing_left + 1]
@@ -62,7 +62,7 @@ def make_tests(columns, n_groups, used, starts, limits, shifted, bits):
 
 @njit(cache=True, nogil=True)
 def make_all_tests(columns, n_groups, trees, shifted, bits):
-    """`make_tests`, then the tests of sets of categories in the rows behind."""
+    """`make_tests`, and the tests of sets of categories in the rows after those."""
     make_tests(columns, n_groups, trees.columns, trees.test_starts, trees.limits, shifted, bits)
     if len(trees.set_columns):
         make_set_tests(columns, n_groups, STRIDE, sets_of(trees), len(trees.limits), WORDS_PER_ROW, bits)
@@ -70,7 +70,7 @@ def make_all_tests(columns, n_groups, trees, shifted, bits):
 
 @njit(cache=True, nogil=True)
 def run_lines(lines, first, last, bits, beyond):
-    """Which leaves lie beyond (see `compile_trees`), for the trees that are evaluated together."""
+    """Run the lines of the trees that are evaluated together, see `compile_trees`."""
     for k in range(np.uint64(4 * first), np.uint64(4 * last), np.uint64(4)):
         test, low = load_words(bits, lines[k]), load_words(beyond, lines[k + np.uint64(1)])
         high = load_words(beyond, lines[k + np.uint64(2)])
@@ -79,15 +79,15 @@ def run_lines(lines, first, last, bits, beyond):
 
 @njit(cache=True, nogil=True)
 def row(words, place, number):
-    """Row `number` counted from a place."""
+    """Row `number` of bits, counted from a place."""
     return load_words(words, place + WORDS_PER_ROW * number)
 
 
 @njit(cache=True, nogil=True)
 def find_leaf(beyond, base, n_leaves, n_bits, number):
-    """Rows of `number` get the bits of the documents' leaf, lowest first.
+    """Write the bits of the documents' leaf numbers to the rows of `number`, lowest first.
 
-    Bit b of a leaf's number is the parity of how many of beyond[2^b], beyond[2 * 2^b], … hold.
+    Bit b of a leaf number is the parity of how many of beyond[2^b], beyond[2 * 2^b], … are true.
     """
     end = base + WORDS_PER_ROW * n_leaves
     odd, twos, fours, eights = no_words(), no_words(), no_words(), no_words()
@@ -128,7 +128,7 @@ def to_bytes(number, first_bit, last_bit, n_groups, start, leaf):
 def add_values(values, starts, t, n_trees, n_docs, leaf, upper, wide, n_before, done, scores):
     """Add the values of trees t, t + 1, …: tree by tree for each document, so the sum has one order.
 
-    Where `done` is not empty, document i has `done[i]` trees, of `n_before` others and these.
+    If `done` is not empty, the score of document i has `done[i]` trees already, of `n_before` other trees and these.
     """
     if n_trees == TOGETHER and not wide and len(done) == 0:
         a, b = np.uint64(starts[t]), np.uint64(starts[t + 1])
@@ -185,7 +185,7 @@ def exit_leaves(levels, starts, t, n_trees, n_groups, room, wide, bits, beyond, 
 
 @njit(cache=True, nogil=True)
 def clear_ends(starts, t, n_trees, room, beyond):
-    """No leaf lies beyond the last."""
+    """Clear the rows after the last leaf of each tree: no document is beyond it."""
     for k in range(n_trees):
         n_leaves = starts[t + k + 1] - starts[t + k]
         for j in range(n_leaves, max(n_leaves + 1, (n_leaves + 7) & ~7)):
@@ -207,10 +207,10 @@ def evaluate_together(lines, line_starts, levels, starts, t, n_groups, wide, bit
 def add_block(columns, n_docs, trees, space, n_before, done, scores):
     """Add the values of all trees to the scores of a block of up to 512 documents.
 
-    With `done`, document i has `done[i]` trees already, of `n_before` others and these.
+    If `done` is not empty, the score of document i has `done[i]` trees already, of `n_before` other trees and these.
     """
     shifted, bits, beyond, number, leaf, upper = space
-    # taken out of the tuple once: each access counts references, atomically, and would cost as much as a tree
+    # taken out of the tuple once: each access counts references, which takes as long as a tree
     lines, line_starts, levels, values, starts = (
         trees.lines, trees.line_starts, trees.levels, trees.values, trees.leaf_starts,
     )  # fmt: skip
@@ -225,11 +225,11 @@ def add_block(columns, n_docs, trees, space, n_before, done, scores):
 
 @njit(cache=True, nogil=True)
 def take_columns(bins, start, n_docs, used, positions, rows, columns):
-    """Columns `used` of the documents start..start + n_docs - 1 out of row-major bins.
+    """Copy the columns `used` of the documents start..start + n_docs - 1 out of row-major bins.
 
-    ROWS rows at a time, which begin at `positions`. The next rows are prefetched meanwhile, a few lines for each tile:
-    a tile of 16 rows is not what the processor expects to be read next (14 instead of 20 ns a document). The last rows
-    are copied to `rows`, so that a tile does not reach beyond the bins.
+    ROWS rows are taken at a time; they begin at `positions`. The next rows are prefetched meanwhile, a few cache lines
+    with each tile, as the processor does not prefetch tiles of 16 rows (14 instead of 20 ns a document). The last rows
+    are copied to `rows`, so that no tile reaches beyond the bins.
     """
     all_rows, width = bins.reshape(bins.size), bins.shape[1]
     if width < TILE:
@@ -239,7 +239,7 @@ def take_columns(bins, start, n_docs, used, positions, rows, columns):
         return
     for first in range(0, n_docs, ROWS):
         n, source, begin = min(ROWS, n_docs - first), all_rows, (start + first) * width
-        line, end = begin + ROWS * width, min(begin + 2 * ROWS * width, bins.size)  # of the next rows
+        line, end = begin + ROWS * width, min(begin + 2 * ROWS * width, bins.size)  # cache lines of the next rows
         if n < ROWS:
             copy_bytes(all_rows, begin, n * width, rows, 0)
             source, begin = rows, 0
@@ -288,9 +288,10 @@ def add_blocks_binned(first, last, bins, trees, n_before, done, scores):
 
 @njit(cache=True, nogil=True)
 def add_trees_binned(bins, trees, n_before, done, scores):
-    """Add the values of all trees to the scores of binned documents, tree by tree: the sums of walking every tree.
+    """Add the values of all trees to the scores of binned documents, tree by tree, as if each tree were traversed.
 
-    `done`: how many trees are in each score already, of `n_before` others and these; empty where only the others are.
+    `done[i]` is how many trees score i has already, of `n_before` other trees and these. It is empty if scores have
+    just the other trees.
     """
     n_blocks = -(-len(bins) // BLOCK)
     if n_blocks <= FEW_BLOCKS:
@@ -310,5 +311,5 @@ def add_some_ranked(first, last, ranked, n_docs, trees, scores):
 
 @njit(cache=True, nogil=True)
 def add_ranked(ranked, n_docs, trees, scores):
-    """Add the values of all trees to the scores of documents whose columns are at hand, block b in `ranked[b]`."""
+    """Add the values of all trees to the scores of documents; `ranked[b]` has the ranks of block b by columns."""
     run_parts(add_some_ranked, len(ranked), (ranked, n_docs, trees, scores))

@@ -1,4 +1,4 @@
-"""Best-first growth where nodes were divided and searched elsewhere, in another order."""
+"""Best-first growth from nodes that a GPU divided and searched, in another order."""
 
 import numpy as np
 
@@ -12,10 +12,10 @@ from ranksieve.kernels.jit import njit
 def grow_searched(found, cuts, children, totals, signs, rules, sums, state):
     """A tree grown by `next_split`: its splits, their gains, the limits of its leaves and the node of each leaf.
 
-    For each node, `cuts` is its best cut, `found` the gain of that, and `children` its left child, which the right one
-    follows; 0: it is not divided. Node 0 is the root, with these totals. `sums` of nodes that are divided
-    become those of their children together. `state` is a new one. If the tree splits a node that is not divided, no
-    leaf has a node.
+    For each node, `cuts` has its best cut, `found` the gain of this cut, and `children` its left child, which the right
+    child follows, or 0 if it is not divided. Node 0 is the root, with these totals. The `sums` of divided nodes are set
+    to those of their children. `state` is a new one. If the tree splits a node that is not divided, an empty array is
+    returned in place of the nodes of leaves.
     """
     for node in range(len(children) - 1, -1, -1):
         if children[node] > 0:

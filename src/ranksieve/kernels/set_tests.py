@@ -1,8 +1,8 @@
-"""Tests of sets of categories: which of them hold for a document, given the byte of its category.
+"""Tests of sets of categories: which of them are true for a document, given the byte of its category.
 
-The tests of a column are a table of bits, `n_words` words of 64 tests for each of the 256 bytes. 64 documents look up
-their words; the transpose of this square of 64 × 64 bits has one word per test. So a test of 64 documents takes about
-as long as one look-up.
+The tests of a column are a table of bits: for each of 256 bytes, `n_words` words of 64 tests. 64 documents look up one
+word each. The transpose of these 64 × 64 bits has one word for each test. So a test of 64 documents takes about as long
+as one look-up.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class SetTests(NamedTuple):
 
     columns: np.ndarray  # int32: the columns with such tests, ascending
     starts: np.ndarray  # int64, len(columns) + 1: the tests of each
-    words: np.ndarray  # uint64: a table per column, 256 rows of one bit per test, true: right
+    words: np.ndarray  # uint64: a table per column, 256 rows of one bit per test; 1: right
     word_starts: np.ndarray  # int64, len(columns) + 1
 
 
@@ -46,7 +46,7 @@ def transpose_bits(square):
 
 @njit(cache=True, nogil=True)
 def make_set_tests(columns, n_groups, stride, sets, first_row, words_per_row, bits):
-    """Rows `first_row`, … of `bits` get the outcome of each test for every document; `columns` are bytes."""
+    """Write the outcome of each test for every document to the rows of `bits` from `first_row` on."""
     square = np.empty(64, np.uint64)
     for u in range(len(sets.columns)):
         n_tests, table = sets.starts[u + 1] - sets.starts[u], sets.words[sets.word_starts[u] :]
@@ -73,7 +73,7 @@ def class_of(x, classes, start, stop):
 
 @njit(cache=True, nogil=True)
 def take_classes(X, row_step, column_step, first_row, n_docs, categories, stride, first_column, out):
-    """The bytes of the categories of some documents, a column each, from column `first_column` of `out` on."""
+    """Write the bytes of the categories of some documents to the columns of `out` from `first_column` on."""
     for c in range(len(categories.feature)):
         start, stop = categories.starts[c], categories.starts[c + 1]
         source, place = first_row * row_step + categories.feature[c] * column_step, (first_column + c) * stride
@@ -83,7 +83,7 @@ def take_classes(X, row_step, column_step, first_row, n_docs, categories, stride
 
 @njit(cache=True, nogil=True)
 def expand_tests(rows, n_features, categories, sets):
-    """Columns of `rows` from `n_features` on get the outcome of every test: 0 left, 1 right."""
+    """Write the outcome of every test, 0 left or 1 right, to the columns of `rows` from `n_features` on."""
     for i in range(len(rows)):
         for u in range(len(sets.columns)):
             c = sets.columns[u]

@@ -5,8 +5,8 @@ from numba import prange
 
 from ranksieve.kernels.jit import njit
 
-WIDTH = 512  # documents compared with one at a time: their counts stay in the first-level cache
-MOST = 255  # trees whose matches fit one byte
+WIDTH = 512  # documents that are compared with another at a time; their counts fit into the first-level cache
+MOST = 255  # so many matches fit into one byte
 
 
 @njit(cache=True, nogil=True)

@@ -22,7 +22,7 @@ NO_SPLIT = -1
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def scan_cuts_bounded(group, n_bins, node, rules, signs, left, left_hess, gains, cuts):
-    """The gains of cuts with bounds on leaf values; cuts against their column's sign are passed over."""
+    """The best cuts with bounds on leaf values, by `gain.gain_of_sides`; the sums of the leaf are computed once."""
     low, high, l2, newton = node.low, node.high, rules.l2, rules.newton
     all_grad, all_hess = grad_of(node.total, rules), hess_of(node.total, node.hess, rules)
     n, two_planes = count_of(node.total, rules), len(group) == 2
@@ -82,9 +82,9 @@ def improve_split(group, columns, lane, node, rules, gain, cut):
         for k in range(LANES):
             left[k] = group[0, MISSING_BIN, k] if side else 0
             left_hess[k] = group[1, MISSING_BIN, k] if side and len(group) == 2 else 0
-            # not from the best so far: which columns a thread has seen before would decide what rounds to equal
+            # not the best gain so far: then results could depend on which columns a thread has searched before
             gains[k], cuts[k] = gain[0] if len(signs) else 0.0, NO_SPLIT
-        # with missing values on the right, "all values left" is a cut too
+        # with missing values on the right, a cut may have all values on the left
         scanned = most if any_missing and side == 0 else most - 1
         if len(signs):
             scan_cuts_bounded(group, scanned, node, rules, signs[lane : lane + LANES], left, left_hess, gains, cuts)
@@ -103,5 +103,5 @@ def improve_split(group, columns, lane, node, rules, gain, cut):
             for b in range(cut[1] + 1):
                 cut[3 + plane] += group[plane, b, found]
         if group[0, MISSING_BIN, found] == 0:
-            # nothing was missing here: later documents without the value follow the majority
+            # no value is missing in this leaf: missing values go to the side with more documents
             cut[2] = 1 if 2 * count_of(cut[3], rules) >= count_of(node.total, rules) else 0

@@ -8,7 +8,7 @@ from ranksieve.kernels.jit import njit
 
 # How the value of a feature is made of its plain value x; cheap monotone shapes, the same bits on every machine.
 PLAIN, EXPONENTIAL, COUNT, SPARSE, SHARE, BUCKET = range(6)
-TILE = 64  # documents that are made together, feature by feature, before they are written row by row
+TILE = 64  # documents that are generated feature by feature before they are written row by row
 
 
 @njit(cache=True)

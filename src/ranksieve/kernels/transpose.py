@@ -50,7 +50,7 @@ def _transpose_bytes(builder, rows):
     pairs = [shuffle(rows[r], rows[r + 1], list(range(32))) for r in range(0, 16, 2)]
     fours = [shuffle(pairs[r], pairs[r + 1], list(range(64))) for r in range(0, 8, 2)]
     numbers = ir.VectorType(INT, 16)
-    # each register: for column 0, 1, … its four rows' bytes, one 32-bit number a column
+    # each register has one 32-bit number per column: the bytes of its four rows
     fours = [shuffle(x, x, [16 * r + c for c in range(16) for r in range(4)]) for x in fours]
     fours = [builder.bitcast(x, numbers) for x in fours]
     low = [4 * lane + k + 16 * side for lane in range(4) for k in range(2) for side in range(2)]
@@ -59,7 +59,7 @@ def _transpose_bytes(builder, rows):
     c, d = shuffle(fours[2], fours[3], low), shuffle(fours[2], fours[3], high)
     first = [4 * lane + 16 * side + k for lane in range(4) for side in range(2) for k in range(2)]
     second = [place + 2 for place in first]
-    # register j: columns j, 4 + j, 8 + j and 12 + j
+    # register j has the columns j, 4 + j, 8 + j and 12 + j
     columns = [shuffle(a, c, first), shuffle(a, c, second), shuffle(b, d, first), shuffle(b, d, second)]
     columns = [builder.bitcast(x, ir.VectorType(BYTE, 64)) for x in columns]
     return [shuffle(columns[n % 4], columns[n % 4], [16 * (n // 4) + k for k in range(16)]) for n in range(16)]

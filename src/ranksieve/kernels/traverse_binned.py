@@ -1,8 +1,9 @@
-"""Walking binned documents down the trees they lack.
+"""Traversal of the trees that the scores of binned documents lack.
 
-Eight documents go down a tree side by side: a walk waits for memory at every step, eight of them wait together. A
-node's test is one word, so that a step has no branch to mispredict: with m = 1 where missing values go left, else 0,
-`(bin + m) % 256 <= cut + m` is true for the missing bin, 255, exactly where it goes left. Leaves lead to themselves.
+Eight documents traverse a tree side by side: each step waits for memory, and eight documents wait together. A node's
+test is one word, so that a step has no branch to mispredict. Let m be 1 where missing values go left, else 0. Then
+`(bin + m) % 256 <= cut + m` is true for the missing bin, 255, exactly where it goes left. Both children of a leaf are
+the leaf itself.
 """
 
 from typing import NamedTuple
@@ -24,21 +25,21 @@ class RowBins(NamedTuple):
     slots: np.ndarray  # int32 per row; below 0: the row is not in memory
 
 
-class Descent(NamedTuple):
-    """Trees laid out for walking; tree t has the nodes from `2 * leaf_offsets[t] - t` on, splits first, then leaves."""
+class BinnedTrees(NamedTuple):
+    """Trees on bins; tree t has the nodes from `2 * leaf_offsets[t] - t` on, splits first, then leaves."""
 
     tests: np.ndarray  # uint64 per node: feature << 16 | m << 15 | cut + m
     children: np.ndarray  # int32, two per node: left, right, as numbers within the tree
     depths: np.ndarray  # int64 per tree
-    leaf_values: np.ndarray
-    leaf_offsets: np.ndarray
+    leaf_values: np.ndarray  # float64 per leaf
+    leaf_offsets: np.ndarray  # int64: where the leaves of each tree begin
     node_sets: np.ndarray  # int32 per node: its set of bins that go left, or -1; empty where no tree has sets
     sets: np.ndarray  # bool, 256 per set
 
 
 @njit(cache=True, nogil=True)
 def pack_tree(splits, n_leaves, tests, children):
-    """Fill a tree's nodes; return its depth."""
+    """Write the nodes of a tree; returns its depth."""
     n_splits = len(splits)
     depths = np.zeros(n_splits, np.int64)
     deepest = 0
@@ -58,7 +59,7 @@ def pack_tree(splits, n_leaves, tests, children):
 
 @njit(cache=True, nogil=True, inline="always")
 def _step(node, begin, bins, tests, children):
-    """The child that a document goes to, whose bins begin at `begin`; the module's text explains the test."""
+    """The child that a document goes to; its bins begin at `begin`. The text of the module explains the test."""
     test = tests[node]
     value = uint64(bins[begin + (test >> uint64(16))]) + ((test >> uint64(15)) & uint64(1))
     right = (value & uint64(255)) > (test & uint64(0x1FF))
@@ -67,7 +68,7 @@ def _step(node, begin, bins, tests, children):
 
 @njit(cache=True, nogil=True)
 def find_leaves(begins, bins, forest, t, places):
-    """Where in `leaf_values` the values of tree t stand for eight documents, whose bins begin at `begins`."""
+    """The places in `leaf_values` of the leaves of tree t that eight documents reach; their bins begin at `begins`."""
     n_leaves = forest.leaf_offsets[t + 1] - forest.leaf_offsets[t]
     root = 2 * forest.leaf_offsets[t] - t
     tests, children = forest.tests[root:], forest.children[2 * root :]
@@ -90,7 +91,7 @@ def find_leaves(begins, bins, forest, t, places):
 
 @njit(cache=True, nogil=True)
 def find_leaves_by_sets(begins, bins, forest, t, places):
-    """`find_leaves` where trees have sets: one document after the other."""
+    """`find_leaves` where trees split by sets of categories: one document after the other."""
     first_leaf, n_leaves = forest.leaf_offsets[t], forest.leaf_offsets[t + 1] - forest.leaf_offsets[t]
     root = 2 * first_leaf - t
     tests, children, node_sets = forest.tests[root:], forest.children[2 * root :], forest.node_sets[root:]
@@ -108,9 +109,10 @@ def find_leaves_by_sets(begins, bins, forest, t, places):
 
 @njit(cache=True, nogil=True)
 def catch_up(start, stop, row_bins, rows, forest, n_trees, scores, done):
-    """Add the trees that rows[start:stop] lack, in order: each sum is the one a fresh scoring gives, bit for bit.
+    """Add the trees that the scores of rows[start:stop] lack, in order; returns the number of traversals.
 
-    `done[row]` trees are in `scores[row]`. Rows that lack a tree are in memory. Returns how many walks were due.
+    `scores[row]` is the score under the first `done[row]` trees. Rows that lack a tree are in memory. The scores are
+    those of scoring anew, bit for bit.
     """
     bins, slots = row_bins.bins, row_bins.slots
     flat_bins, width, leaf_values = bins.reshape(bins.size), bins.shape[1], forest.leaf_values
@@ -120,7 +122,7 @@ def catch_up(start, stop, row_bins, rows, forest, n_trees, scores, done):
     for i in range(start, stop):
         stale[n_stale] = rows[i]
         n_stale += done[rows[i]] < n_trees
-    n_walks = 0
+    n_traversals = 0
     for group in range(0, n_stale, SIDE_BY_SIDE):
         n = min(SIDE_BY_SIDE, n_stale - group)
         for i in range(group + n, min(group + n + SIDE_BY_SIDE, n_stale)):
@@ -142,9 +144,9 @@ def catch_up(start, stop, row_bins, rows, forest, n_trees, scores, done):
                 scores[row] += leaf_values[places[k]] if done[row] <= t else 0.0
         for k in range(n):
             row = stale[group + k]
-            n_walks += n_trees - np.int64(done[row])
+            n_traversals += n_trees - np.int64(done[row])
             done[row] = n_trees
-    return n_walks
+    return n_traversals
 
 
 @njit(cache=True, nogil=True)
@@ -157,5 +159,5 @@ def score_some_rows(start, stop, row_bins, rows, forest, n_trees, scores, done, 
 
 @njit(cache=True, nogil=True)
 def score_rows(row_bins, rows, forest, n_trees, scores, done, out):
-    """The scores of the given rows, brought up to date."""
+    """The scores of some rows under all trees; trees that they lack are added first."""
     run_parts(score_some_rows, len(rows), (row_bins, rows, forest, n_trees, scores, done, out))

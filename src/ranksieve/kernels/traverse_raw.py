@@ -1,7 +1,7 @@
-"""Scores by walking from root to leaf: the lowest latency for a few documents, and any number of leaves.
+"""Scores by traversal from root to leaf: the lowest latency for a few documents, and any number of leaves.
 
-Eight trees are walked side by side, because a walk waits for memory at every step. The children of a leaf are the leaf
-itself, so the loop needs no test for the end of a walk. `traverse_binned` walks one tree for eight documents instead.
+A document traverses eight trees side by side, because each step waits for memory. Both children of a leaf are the leaf
+itself, so the loop needs no test for the end of a path. In `traverse_binned` eight documents traverse one tree instead.
 """
 
 from typing import NamedTuple
@@ -13,38 +13,38 @@ from ranksieve.kernels.jit import njit
 from ranksieve.kernels.quantize import ZERO_THRESHOLD
 
 SIDE_BY_SIDE = 8
-MISSING_LEFT, ZERO_MISSING = 1, 2  # which copy of a document's features a node reads
+MISSING_LEFT, ZERO_MISSING = 1, 2  # bits of the number of the copy that a node reads, see `prepare`
 
 
-class Walks(NamedTuple):
-    """Nodes of all trees, splits and leaves alike, padded with trees of value 0 to a multiple of `SIDE_BY_SIDE`."""
+class RawTrees(NamedTuple):
+    """Trees on feature values, whose nodes are splits and leaves; padded to whole groups of `SIDE_BY_SIDE` trees."""
 
-    places: np.ndarray  # int32 per node: which value of the prepared document is tested
+    places: np.ndarray  # int32 per node: the place of its value in what `prepare` writes
     thresholds: np.ndarray  # float64 per node
     children: np.ndarray  # int32, two per node: left, right
     values: np.ndarray  # float64 per node, 0 for splits
     leaves: np.ndarray  # int32 per node: the leaf's number in its tree
     roots: np.ndarray  # int32 per tree
     depths: np.ndarray  # int64: the deepest of each `SIDE_BY_SIDE` trees
-    copies: np.ndarray  # bool, 4: which copies of the features are read
+    copies: np.ndarray  # bool, 4: whether a node reads this copy of the features
 
 
 @njit(cache=True, nogil=True)
-def pack_nodes(feature, left, right, default_left, zero_missing, n_features, split_offsets, leaf_offsets, nodes):
-    """Fill `nodes`, whose thresholds and values are set: splits of a tree first, then its leaves."""
+def pack_nodes(feature, left, right, default_left, zero_missing, n_features, split_offsets, leaf_offsets, trees):
+    """Fill `trees`, whose thresholds and values are set. The splits of a tree come first, then its leaves."""
     order = np.empty(max(1, len(feature)), np.int64)
     for t in range(len(split_offsets) - 1):
-        a, n_splits, root = split_offsets[t], split_offsets[t + 1] - split_offsets[t], nodes.roots[t]
+        a, n_splits, root = split_offsets[t], split_offsets[t + 1] - split_offsets[t], trees.roots[t]
         for k in range(leaf_offsets[t + 1] - leaf_offsets[t]):
             leaf = root + n_splits + k
-            nodes.children[2 * leaf], nodes.children[2 * leaf + 1], nodes.leaves[leaf] = leaf, leaf, k
+            trees.children[2 * leaf], trees.children[2 * leaf + 1], trees.leaves[leaf] = leaf, leaf, k
         for k in range(n_splits):
             copy = MISSING_LEFT * default_left[a + k] + ZERO_MISSING * zero_missing[a + k]
-            nodes.copies[copy] = True
-            nodes.places[root + k] = copy * n_features + feature[a + k]
+            trees.copies[copy] = True
+            trees.places[root + k] = copy * n_features + feature[a + k]
             for side in range(2):
                 child = left[a + k] if side == 0 else right[a + k]
-                nodes.children[2 * (root + k) + side] = root + (child if child >= 0 else n_splits + ~child)
+                trees.children[2 * (root + k) + side] = root + (child if child >= 0 else n_splits + ~child)
         order[0], n, end, depth = 0, min(1, n_splits), 0, 0
         k = 0
         while k < n:
@@ -56,12 +56,16 @@ def pack_nodes(feature, left, right, default_left, zero_missing, n_features, spl
                     n += 1
             k += 1
         group = t // SIDE_BY_SIDE
-        nodes.depths[group] = max(nodes.depths[group], depth)
+        trees.depths[group] = max(trees.depths[group], depth)
 
 
 @njit(cache=True, nogil=True)
 def prepare(X, start, column_step, n_features, copies, document):
-    """Copies of a document's features in which `value <= threshold` is also correct for missing values."""
+    """Write copies of a document's features, in which `value <= threshold` is correct for missing values, too.
+
+    In copy MISSING_LEFT, missing values are -infinity, otherwise NaN. In copy ZERO_MISSING, 0 is missing, too. Only the
+    copies that nodes read are written.
+    """
     for copy in range(4):
         if not copies[copy]:
             continue
@@ -74,14 +78,14 @@ def prepare(X, start, column_step, n_features, copies, document):
 
 @njit(cache=True, nogil=True)
 def step(node, places, thresholds, children, document):
-    """The child a document goes to."""
+    """The child of a node that a document goes to."""
     right = not document[places[node]] <= thresholds[node]
     return np.uint64(children[np.uint64(2) * node + np.uint64(right)])
 
 
 @njit(cache=True, nogil=True)
-def walk(document, group, places, thresholds, children, roots, depth, out):
-    """Leaf nodes of eight trees."""
+def traverse(document, group, places, thresholds, children, roots, depth, out):
+    """The leaf that a document reaches in each of eight trees."""
     t = SIDE_BY_SIDE * group
     a, b, c, d = np.uint64(roots[t]), np.uint64(roots[t + 1]), np.uint64(roots[t + 2]), np.uint64(roots[t + 3])
     e, f, g, h = np.uint64(roots[t + 4]), np.uint64(roots[t + 5]), np.uint64(roots[t + 6]), np.uint64(roots[t + 7])
@@ -98,39 +102,39 @@ def walk(document, group, places, thresholds, children, roots, depth, out):
 
 
 @njit(cache=True, nogil=True)
-def walk_scores(X, row_step, column_step, n_features, n_docs, n_trees, nodes, scores):
+def add_scores(X, row_step, column_step, n_features, n_docs, n_trees, trees, scores):
     """Add the values of the first `n_trees` trees, in order, to the scores."""
     places, thresholds, children, values, roots = (
-        nodes.places, nodes.thresholds, nodes.children, nodes.values, nodes.roots,
+        trees.places, trees.thresholds, trees.children, trees.values, trees.roots,
     )  # fmt: skip
     document, reached = np.zeros(4 * n_features), np.empty(SIDE_BY_SIDE, np.uint64)
     for i in range(n_docs):
-        prepare(X, i * row_step, column_step, n_features, nodes.copies, document)
+        prepare(X, i * row_step, column_step, n_features, trees.copies, document)
         score = scores[i]
         for group in range((n_trees + SIDE_BY_SIDE - 1) // SIDE_BY_SIDE):
-            walk(document, group, places, thresholds, children, roots, nodes.depths[group], reached)
+            traverse(document, group, places, thresholds, children, roots, trees.depths[group], reached)
             for k in range(min(SIDE_BY_SIDE, n_trees - group * SIDE_BY_SIDE)):
                 score += values[reached[k]]
         scores[i] = score
 
 
 @njit(cache=True, nogil=True)
-def walk_leaves(X, row_step, column_step, n_features, n_docs, n_trees, nodes, out):
+def leaves_of_raw(X, row_step, column_step, n_features, n_docs, n_trees, trees, out):
     """The leaf of every tree, by its number in the forest."""
     document, reached = np.zeros(4 * n_features), np.empty(SIDE_BY_SIDE, np.uint64)
     for i in range(n_docs):
-        prepare(X, i * row_step, column_step, n_features, nodes.copies, document)
+        prepare(X, i * row_step, column_step, n_features, trees.copies, document)
         for group in range((n_trees + SIDE_BY_SIDE - 1) // SIDE_BY_SIDE):
-            walk(document, group, nodes.places, nodes.thresholds, nodes.children, nodes.roots, nodes.depths[group],
-                 reached)  # fmt: skip
+            traverse(document, group, trees.places, trees.thresholds, trees.children, trees.roots, trees.depths[group],
+                     reached)  # fmt: skip
             for k in range(min(SIDE_BY_SIDE, n_trees - group * SIDE_BY_SIDE)):
-                out[i, group * SIDE_BY_SIDE + k] = nodes.leaves[reached[k]]
+                out[i, group * SIDE_BY_SIDE + k] = trees.leaves[reached[k]]
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def walk_scores_parallel(X, row_step, column_step, n_features, n_docs, n_trees, nodes, share, scores):
-    """`walk_scores` over all threads, `share` documents at a time."""
+def add_scores_parallel(X, row_step, column_step, n_features, n_docs, n_trees, trees, share, scores):
+    """`add_scores` on all threads, `share` documents at a time."""
     for part in prange((n_docs + share - 1) // share):
         first = part * share
         n = min(share, n_docs - first)
-        walk_scores(X[first * row_step :], row_step, column_step, n_features, n, n_trees, nodes, scores[first:])
+        add_scores(X[first * row_step :], row_step, column_step, n_features, n, n_trees, trees, scores[first:])

@@ -25,7 +25,28 @@ KIND = "blend"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Blend(TrainedModel):
-    """A document's score is the sum of `weights[i]` times the score by `models[i]`."""
+    """A weighted sum of models: a document's score is the sum of `weights[i]` times the score by `models[i]`.
+
+    Attributes
+    ----------
+    models
+        The models.
+    weights
+        One per model.
+    feature_names
+        The names of the features.
+    info
+        How it was made.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.synth.cubic(20)
+    >>> models = [rs.train(data, trees=5, leaves=4), rs.train(data, algo="ranksvm")]
+    >>> both = rs.combine(models, weights=[0.5, 2.0])
+    >>> both, both.weights.tolist()
+    (Blend(5 trees + 50 weights), [0.5, 2.0])
+    """
 
     models: tuple[Any, ...]
     weights: np.ndarray

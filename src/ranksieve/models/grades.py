@@ -30,15 +30,15 @@ class Multinomial:
 
     def targets(self, labels: np.ndarray, grades: np.ndarray) -> np.ndarray:
         """The target of each output for each document: 0 or 1."""
-        return labels[None, :] == grades[:, None]
+        return np.asarray(labels[None, :] == grades[:, None])
 
     def initial_sums(self, means: np.ndarray) -> np.ndarray:
         """The sums of leaves before the first tree: their probabilities are the means of the targets."""
-        return np.log(means)
+        return np.asarray(np.log(means))
 
     def probabilities(self, sums: np.ndarray) -> np.ndarray:
         powers = np.exp(sums - sums.max(axis=0))
-        return powers / powers.sum(axis=0)
+        return np.asarray(powers / powers.sum(axis=0))
 
     def curvature(self, n_outputs: int) -> float:
         """Factor of p(1 - p) in the second derivative."""
@@ -61,7 +61,7 @@ class Cumulative:
         return np.log(means / (1.0 - means))
 
     def probabilities(self, sums: np.ndarray) -> np.ndarray:
-        return 1.0 / (1.0 + np.exp(-sums))
+        return np.asarray(1.0 / (1.0 + np.exp(-sums)))
 
     def curvature(self, n_outputs: int) -> float:
         return 1.0
@@ -70,7 +70,7 @@ class Cumulative:
         return _weighted_sum(probabilities, np.diff(grades), float(grades[0]))
 
 
-MOST_CLASSES = 1000  # of a model without trees: a small file must not make a large one
+MOST_CLASSES = 1000  # most classes of a model without trees: a small file must not make a large model
 HEADER = 1000  # bytes of a LightGBM text model that contain its objective
 Link = Multinomial | Cumulative
 LINKS: dict[str, Link] = {"multinomial": Multinomial(), "cumulative": Cumulative()}
@@ -78,10 +78,28 @@ LINKS: dict[str, Link] = {"multinomial": Multinomial(), "cumulative": Cumulative
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Grades(TrainedModel):
-    """A forest with several outputs: tree t belongs to output `t % n_outputs`."""
+    """A forest that predicts probabilities of grades (McRank); a document's score is its expected grade.
+
+    Attributes
+    ----------
+    forest
+        The trees of all outputs: tree t belongs to output `t % n_outputs`.
+    grades
+        The labels of the training set, ascending.
+    link
+        How outputs become probabilities: "softmax", one output per grade, or "cumulative", one per "higher than".
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.synth.cubic(20)
+    >>> model = rs.train(data, algo="mcrank", trees=5, leaves=4)
+    >>> model.grades.tolist(), model.predict_proba(data).shape
+    ([0.0, 1.0, 2.0, 3.0, 4.0], (1000, 5))
+    """
 
     forest: Forest
-    grades: np.ndarray  # the labels of the training set, ascending
+    grades: np.ndarray
     link: str  # a key of LINKS
 
     def __repr__(self) -> str:

@@ -57,11 +57,11 @@ class Standard:
     @cached_property
     def factors(self) -> np.ndarray:
         """1 / scale of each feature; 0 for a feature that does not vary."""
-        return np.divide(1.0, self.scales, out=np.zeros_like(self.scales), where=self.scales > 0)
+        return np.asarray(np.divide(1.0, self.scales, out=np.zeros_like(self.scales), where=self.scales > 0))
 
     def apply(self, rows: np.ndarray) -> np.ndarray:
         """float32 rows as differences from the mean in standard deviations; 0 where a value is missing."""
-        values = (rows - self.means) * self.factors
+        values: np.ndarray = (rows - self.means) * self.factors
         np.copyto(values, 0.0, where=np.isnan(values))
         return values
 
@@ -79,11 +79,23 @@ class Linear(TrainedModel):
 
     Features with scale 0 did not vary in training and are not used.
 
+    Attributes
+    ----------
+    weights
+        One per feature.
+    standard
+        Means and scales of the features.
+    feature_names
+        The names of the features.
+    info
+        How it was trained.
+
     Examples
     --------
-    >>> ranker = one_feature("bm25", ["length", "bm25"])
-    >>> ranker.predict(np.array([[3.0, 0.5], [2.0, 1.5]])).tolist()
-    [0.5, 1.5]
+    >>> import ranksieve as rs
+    >>> model = rs.train(rs.synth.cubic(20), algo="ranksvm")
+    >>> model, model.weights.shape
+    (Linear(50 weights), (50,))
     """
 
     weights: np.ndarray

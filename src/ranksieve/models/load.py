@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from ranksieve.data.compression import first_bytes
+from ranksieve.data.other_files import starts_like_model
 from ranksieve.errors import ModelError
 from ranksieve.forest.ctr_forest import read_ctr_forest
 from ranksieve.forest.formats.model_files import decoded, read_content
@@ -54,6 +56,12 @@ def load(path: str | os.PathLike[str], *, n_features: int | None = None) -> Mode
     Linear(50 weights)
     """
     return read_model(read_content(path), str(path), n_features)
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a model, by its first bytes."""
+    head = first_bytes(os.fspath(path))
+    return starts_like_model(head) or START.startswith(head[: len(START)])
 
 
 def read_model(content: bytes, source: str, n_features: int | None = None) -> Model:

@@ -23,11 +23,31 @@ class Net(TrainedModel):
     """A document's score is `tanh(z @ inner + biases) @ outer`, where z are its features, standardised.
 
     A missing value counts as the mean. Features with scale 0 did not vary in training and are not used.
+
+    Attributes
+    ----------
+    inner
+        Weights of the first layer: an array (n_features, n_hidden).
+    biases, outer
+        Bias and weight of each hidden unit.
+    standard
+        Means and scales of the features.
+    feature_names
+        The names of the features.
+    info
+        How it was trained.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> model = rs.train(rs.synth.cubic(20), algo="lambdarank", epochs=2, hidden=5)
+    >>> model, model.influence().shape
+    (Net(50 features, 5 hidden units), (50,))
     """
 
-    inner: np.ndarray  # n_features × hidden
-    biases: np.ndarray  # per hidden unit
-    outer: np.ndarray  # per hidden unit
+    inner: np.ndarray
+    biases: np.ndarray
+    outer: np.ndarray
     standard: Standard
     feature_names: tuple[str, ...]
     info: Mapping[str, Any] = field(default_factory=dict)
@@ -44,11 +64,11 @@ class Net(TrainedModel):
         weights = self.inner * self.standard.factors[:, None]
         hidden = np.tanh(first_layer(self, X, self.standard.means, weights, self.biases, threads))
         hidden *= self.outer
-        return hidden.sum(axis=1)
+        return np.asarray(hidden.sum(axis=1))
 
     def influence(self) -> np.ndarray:
         """How far each feature can move the score: |inner| · |outer|, summed over the hidden units."""
-        return np.abs(self.inner) @ np.abs(self.outer)
+        return np.asarray(np.abs(self.inner) @ np.abs(self.outer))
 
     def own_summary(self) -> Summary:
         """How far its standardised features can move the score."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ranksieve.errors import ParameterError, param
 from ranksieve.evaluation.analyses import SizeBuckets
+from ranksieve.plots.point_labels import label_points
 from ranksieve.plots.style import (
     BASELINE,
     COLOURS,
@@ -158,17 +159,18 @@ def time_against_quality(
     ax = axes_for(ax, (7.0, 4.5))
     group_of = {name: name for name in points} if groups is None else dict(groups)
     kinds = list(dict.fromkeys(group_of[name] for name in points))
-    styles = line_styles(kinds)
+    styles, texts = line_styles(kinds), list[tuple[str, tuple[float, float]]]()
     for kind in kinds:
         names = [name for name in points if group_of[name] == kind]
         places = np.array(sorted(points[name] for name in names))
         line = {**styles[kind], "linewidth": 0.8, "alpha": 0.9}
         ax.plot(places[:, 0], places[:, 1], marker="o", markersize=5, label=kind, **line)
         for name in names if groups is not None and len(names) > 1 else ():
-            text = name if marks is None else marks[name]
-            ax.annotate(text, points[name], textcoords="offset points", xytext=(5, 4), fontsize="x-small", color="0.25")
+            texts.append((name if marks is None else marks[name], points[name]))
+    ax.margins(y=0.1)  # room for texts
     log_axis(ax, lambda seconds: f"{seconds:g}")
     label_axes(ax, x=time, y=metric, legend=kinds)
+    label_points(ax, texts, list(points.values()))
     return ax
 
 
@@ -183,7 +185,7 @@ def difference_by_size(
     Parameters
     ----------
     buckets : SizeBuckets
-        As `ranksieve.evaluation.analyses.difference_by_size` returns them.
+        As `ranksieve.analyses.difference_by_size` returns them.
     metric : str
     names : (str, str)
         The two systems; the second is subtracted.
@@ -193,7 +195,7 @@ def difference_by_size(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> from ranksieve.evaluation.analyses import difference_by_size
+    >>> from ranksieve.analyses import difference_by_size
     >>> buckets = difference_by_size([0.5, 0.75, 1.0], [0.25, 0.75, 0.5], [120, 40, 199])
     >>> above, below = rs.plots.difference_by_size(buckets, names=("SelGB", "λ-MART"))
     >>> below.get_ylabel()

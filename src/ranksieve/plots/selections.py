@@ -22,7 +22,7 @@ def rank_heat_map(
     Parameters
     ----------
     heat, row_sizes, column_ranks
-        As `ranksieve.evaluation.analyses.rank_heat_map` returns them: queries from short lists to long ones, ranks from
+        As `ranksieve.analyses.rank_heat_map` returns them: queries from short lists to long ones, ranks from
         the first.
     most : int
         The count of the brightest colour.
@@ -32,7 +32,7 @@ def rank_heat_map(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> from ranksieve.evaluation.analyses import rank_heat_map
+    >>> from ranksieve.analyses import rank_heat_map
     >>> heat = rank_heat_map([0, 0, 1], [1, 2, 1], [4, 99, 2], [3, 2])
     >>> rs.plots.rank_heat_map(*heat).get_xlabel()
     'first-stage rank'
@@ -62,7 +62,7 @@ def rank_distribution(distributions: Mapping[str, Any], *, ax: Axes | None = Non
     Parameters
     ----------
     distributions : mapping
-        From names to cumulative shares by rank, as `ranksieve.evaluation.analyses.rank_distribution` returns them.
+        From names to cumulative shares by rank, as `ranksieve.analyses.rank_distribution` returns them.
     ax : Axes, optional
 
     Examples
@@ -87,7 +87,7 @@ def shared_leaves(counts: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     counts : mapping
-        From names to pairs by number of shared leaves, as `ranksieve.evaluation.analyses.shared_leaves` returns
+        From names to pairs by number of shared leaves, as `ranksieve.analyses.shared_leaves` returns
         them. Forests of different sizes are drawn on one scale: shares of trees, and density of pairs.
     ax : Axes, optional
 

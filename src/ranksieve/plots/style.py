@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito: distinct for colour-blind readers, and in print
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+MORE_COLOURS = (*COLOURS, "#882255", "#332288", "#999933", "#44aa99")  # of Tol's muted ones, for more lines
 BASELINE = "#444444"
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
 
@@ -54,29 +56,44 @@ def _matplotlib() -> Any:
 
 
 def line_styles(names: Sequence[str], baseline: str | None = None) -> dict[str, dict[str, Any]]:
-    """A colour and a line style for each name; the baseline is dark and dashed, many names share a colour map."""
+    """A colour and a line style for each name; the baseline is dark and dashed.
+
+    Many names that differ by a number alone, such as the values of a parameter, have the colours of a scale.
+    """
     others = [name for name in names if name != baseline]
     if len(others) <= len(COLOURS):
         colours: Sequence[Any] = COLOURS
-    else:
+    elif _differ_by_number(others):
         from matplotlib import colormaps
 
         colours = [colormaps["viridis"](place) for place in np.linspace(0.0, 0.92, len(others))]
-    styles = {
-        name: {"color": colour, "linestyle": DASHES[number % len(DASHES)] if len(others) > 3 else "-"}
-        for number, (name, colour) in enumerate(zip(others, colours, strict=False))
-    }
+    else:
+        colours = MORE_COLOURS
+    styles = {}
+    for number, name in enumerate(others):
+        turn, place = divmod(number, len(colours))  # a colour that is used again has other dashes
+        dashes = DASHES[(place + turn) % len(DASHES)] if len(others) > 3 else "-"
+        styles[name] = {"color": colours[place], "linestyle": dashes}
     if baseline in names:
         styles[str(baseline)] = {"color": BASELINE, "linestyle": (0, (3, 1.5)), "zorder": 1.5}
     return styles
 
 
+def _differ_by_number(names: Sequence[str]) -> bool:
+    return len({re.sub(r"\d+(\.\d+)?(e[+-]?\d+)?", "0", name) for name in names}) == 1
+
+
 def log_axis(ax: Axes, words: Callable[[float], str]) -> None:
-    """A logarithmic x-axis with ticks at 1, 2 and 5 times powers of ten."""
-    from matplotlib.ticker import LogLocator, NullFormatter
+    """A logarithmic x-axis for what is drawn: ticks at 1, 2 and 5 times powers of ten, more within a decade."""
+    from matplotlib.ticker import FixedLocator, Locator, LogLocator, MaxNLocator, NullFormatter
 
     ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    low, high = ax.get_xlim()
+    locator: Locator = LogLocator(subs=(1.0, 2.0, 5.0) if high >= 10 * low else (1.0, 2.0, 3.0, 5.0, 7.0))
+    if high < 4 * low:
+        ticks = MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(low, high)
+        locator = FixedLocator([tick for tick in ticks if low <= tick <= high])
+    ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(lambda value, _: words(value))
     ax.xaxis.set_minor_formatter(NullFormatter())
 
@@ -90,7 +107,7 @@ def label_axes(
     if x in ("tree", "trees") and ax.get_xscale() == "linear":
         from matplotlib.ticker import MaxNLocator
 
-        ax.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))  # there is no half a tree
+        ax.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))  # whole trees
     if title:
         ax.set_title(title, loc="left", fontsize="medium")
     ax.grid(True, color="0.88", linewidth=0.6)

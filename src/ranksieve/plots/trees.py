@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LEAF_INCHES, LEVEL_INCHES = 0.85, 1.05
-MOST_CATEGORIES = 3  # of a split that are named
+MOST_CATEGORIES = 3  # more categories of a split are not named
 EDGE, PATH = "#9aa5b1", "#d97706"
+MISSING: Any = {"marker": "o", "markersize": 6, "markerfacecolor": "white", "markeredgecolor": "#52606d",
+                "markeredgewidth": 0.8}  # fmt: skip
 THICKEST, THINNEST = 9.0, 0.8  # points: an edge that all training documents take, and one that hardly any does
 
 
@@ -83,6 +85,8 @@ def tree(
     _draw_nodes(ax, root, max((abs(node.value) for node in _below(root) if not node.children), default=0.0))
     ax.set(xlim=(-0.7, width - 0.3), ylim=(-depth - 0.55, 0.55))
     ax.set_axis_off()
+    if root.children:
+        _add_legend(ax)
     ax.set_title(f"tree {number + 1} of {forest.n_trees}, {counted(leaf=int(forest.n_leaves[number]))}", fontsize=10)
     return ax
 
@@ -122,12 +126,12 @@ def _build(forest: Forest, max_depth: int | None, reached: int | None) -> DrawnN
 
 
 def split_text(forest: Forest, split: int) -> str:
-    """What a split tests, such as `≤ 0.5` or `in drama, war, … (9)`."""
+    """What a split tests, such as `≤ 0.5` or `in “drama”, “war”, … (9)`."""
     if not forest.categorical[split]:
         return f"≤ {forest.threshold[split]:.4g}"
     codes = forest.set_of(split).tolist()
     names = forest.categories.get(forest.feature_names[forest.feature[split]], ())
-    words = [str(names[code]) if code < len(names) else str(code) for code in codes[:MOST_CATEGORIES]]
+    words = [f"“{names[code]}”" if code < len(names) else str(code) for code in codes[:MOST_CATEGORIES]]
     return f"in {', '.join(words)}" + (f", … ({len(codes)})" if len(codes) > MOST_CATEGORIES else "")
 
 
@@ -157,8 +161,7 @@ def _draw_edges(ax: Axes, node: DrawnNode, total: float) -> None:
         ax.plot(xs, ys, color=PATH if child.taken else EDGE, linewidth=width, solid_capstyle="round",
                 alpha=0.9 if child.taken else 0.55, zorder=2 if child.taken else 1)  # fmt: skip
         if side == node.missing:
-            ax.plot(xs[12], ys[12], marker="o", markersize=6, markerfacecolor="white", markeredgecolor="#52606d",
-                    markeredgewidth=0.8, zorder=3)  # fmt: skip
+            ax.plot(xs[12], ys[12], **MISSING, zorder=3)
         _draw_edges(ax, child, total)
 
 
@@ -176,6 +179,17 @@ def _draw_nodes(ax: Axes, root: DrawnNode, largest: float) -> None:
         ax.text(node.x, -node.depth, node.text, ha="center", va="center", fontsize=7.5, color=text, zorder=4,
                 linespacing=1.25, bbox={"boxstyle": "round,pad=0.35", "facecolor": face, "edgecolor": edge,
                                         "linewidth": 1.8 if node.taken else 0.8})  # fmt: skip
+
+
+def _add_legend(ax: Axes) -> None:
+    """Below the tree: which way documents go."""
+    from matplotlib.lines import Line2D
+
+    ways = [
+        Line2D([], [], linestyle="none", marker="<", markersize=5, color="#52606d", label="yes: to the left"),
+        Line2D([], [], linestyle="none", **MISSING, label="where missing values go"),
+    ]
+    ax.legend(handles=ways, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False, fontsize=7.5)
 
 
 def _count(cover: float) -> str:

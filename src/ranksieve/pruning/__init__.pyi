@@ -1,5 +1,5 @@
-from .coordinate_ascent import refit
-from .prune import prune, reweight
-from .strategies import register_strategy
-
-__all__ = ["prune", "refit", "register_strategy", "reweight"]
+from .coordinate_ascent import refit as refit
+from .prune import reweight as reweight
+from .removals import Removals as Removals
+from .strategies import register_strategy as register_strategy
+from .tree_outputs import TreeOutputs as TreeOutputs

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import RanksieveWarning
+from ranksieve.errors import RanksieveWarning, caller_level
 from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.records import PruningRecord, Reporter
-from ranksieve.pruning.reweighting import WeightSearch
 from ranksieve.pruning.strategies import Strategy
+from ranksieve.pruning.weight_search import WeightSearch
 
 LOG = logging.getLogger("ranksieve")
 
@@ -32,7 +32,8 @@ class PruningPlan:
     search: WeightSearch
     reweight: bool
     seed: int
-    if_worse: str = "warn"  # than the first trees: return these with a warning, "log" it instead, or "keep" the pruned
+    # If pruned trees are worse than the first trees: "warn" and "log" return the first trees, "keep" the pruned ones.
+    if_worse: str = "warn"
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _first_trees(pruner: ForestPruner, n: int, value: float, first: dict[str, fl
         f"first {n} trees; the first {n} trees are returned"
     )
     if if_worse == "warn":
-        warnings.warn(RanksieveWarning(message), stacklevel=4)
+        warnings.warn(RanksieveWarning(message), stacklevel=caller_level())
     else:
         LOG.info("round %d: %s", pruner.reporter.round, message)
     return {"after_pruning": first, "unseen": first["valid"], "returned": "first trees"}

@@ -14,12 +14,13 @@ from ranksieve.evaluation.metrics import Metric
 from ranksieve.forest.forest import Forest
 from ranksieve.pruning.leaves import LeafTable
 from ranksieve.pruning.records import Reporter, until_interrupted
-from ranksieve.pruning.reweighting import WeightSearch, WeightStep, better_step, search_weights
+from ranksieve.pruning.reweighting import WeightStep, better_step, search_weights
 from ranksieve.pruning.strategies import LowWeights, Proposal, Strategy
 from ranksieve.pruning.tree_outputs import TreeOutputs
+from ranksieve.pruning.weight_search import WeightSearch
 from ranksieve.text_formats import counted
 
-GROWTH_POINTS = 40  # of the curve of growing trees
+GROWTH_POINTS = 40  # points of the curve of growing trees
 
 
 @dataclass

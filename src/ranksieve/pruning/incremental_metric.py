@@ -15,8 +15,8 @@ from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError
 from ranksieve.evaluation.metric_table import METRICS, count_positives, norms, rank_weights
 from ranksieve.evaluation.metrics import Metric
-from ranksieve.kernels import pruning as kernels
-from ranksieve.kernels.metrics import PRECISION, STOPPING, WEIGHTED
+from ranksieve.kernels.metric_kinds import PRECISION, STOPPING, WEIGHTED
+from ranksieve.kernels.pruning import Terms, list_values
 
 STEP = 2.0**-40
 LARGEST_TABLE = 1 << 24  # terms; lists that need a larger table are measured without one, which is slower
@@ -24,41 +24,26 @@ LARGEST_TABLE = 1 << 24  # terms; lists that need a larger table are measured wi
 
 @dataclass(frozen=True)
 class IncrementalMetric:
-    """A metric on given lists; `kernels.pruning` describes the arrays.
+    """A metric on given lists.
 
-    Where `terms` is empty the metric is not a sum of terms, and only `total` is available.
+    Where there are no `terms` the metric is not a sum of terms, and only `total` is available.
     """
 
     metric: Metric
     lists: Lists
-    grades: np.ndarray
-    terms: np.ndarray
-    width: int
-    among: bool
-    scales: np.ndarray
+    terms: Terms
     weights: np.ndarray  # of the lists, at most 1; 0 for those without a value
     constant: int  # steps of the lists whose value no ranking changes
 
     @property
     def is_fast(self) -> bool:
-        return len(self.terms) > 0
-
-    @property
-    def k(self) -> int:
-        return self.width - 1
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, int, bool, np.ndarray]:
-        """What kernels take of it."""
-        return self.grades, self.terms, self.width, self.among, self.scales
+        return len(self.terms.values) > 0
 
     def total(self, scores: np.ndarray, tie_bits: int) -> int:
         """The metric summed over lists, in steps; the lowest bits of a score are the document's place."""
         if self.is_fast:
             values = np.empty(self.lists.n_queries, np.int64)
-            kernels.list_values(
-                scores, self.lists.offsets, self.grades, self.terms, self.width, self.among, self.scales, values
-            )
+            list_values(scores, self.lists.offsets, self.terms, values)
             return int(values.sum()) + self.constant
         values = self.metric.per_query(self.lists.labels, (scores >> tie_bits).astype(SCORE), self.lists.offsets)
         return _steps(values, self.weights, self.weights > 0)
@@ -73,7 +58,7 @@ def incremental_metric(metric: Metric, lists: Lists, source: str) -> Incremental
     values = metric.per_query(lists.labels, np.zeros(lists.n_docs), lists.offsets)
     counted = ~np.isnan(values)
     if not counted.any():
-        raise DataError(f"{source}: {metric} is undefined, no query has a positive document; use other data")
+        raise DataError(f"{source}: {metric} is undefined because no query has a positive document; use other data")
     weights = _list_weights(lists, counted, source)
     definition = METRICS[metric.name]
     if not definition.is_sum or definition.kind == STOPPING or metric.ties == "mean":
@@ -94,17 +79,9 @@ def incremental_metric(metric: Metric, lists: Lists, source: str) -> Incremental
     exponent = 51 - int(np.ceil(np.log2(terms.max(axis=0).sum())))
     fixed = np.zeros((len(terms), depth + 1), np.int64)
     fixed[:, :depth] = np.rint(np.ldexp(terms, exponent))
-    return IncrementalMetric(
-        metric,
-        lists,
-        grades,
-        fixed.ravel(),
-        depth + 1,
-        definition.kind != WEIGHTED,
-        np.ldexp(weights / np.where(ranked, norms(metric, lists.labels, lists.offsets), 1.0), -exponent) / STEP,
-        weights,
-        _steps(values, weights, counted & ~ranked),
-    )
+    scales = np.ldexp(weights / np.where(ranked, norms(metric, lists.labels, lists.offsets), 1.0), -exponent) / STEP
+    found = Terms(grades, fixed.ravel(), depth + 1, definition.kind != WEIGHTED, scales)
+    return IncrementalMetric(metric, lists, found, weights, _steps(values, weights, counted & ~ranked))
 
 
 def _list_weights(lists: Lists, counted: np.ndarray, source: str) -> np.ndarray:
@@ -124,7 +101,7 @@ def _steps(values: np.ndarray, weights: np.ndarray, among: np.ndarray) -> int:
 
 def _slow(metric: Metric, lists: Lists, weights: np.ndarray) -> IncrementalMetric:
     nothing = np.empty(0, np.int64)
-    return IncrementalMetric(metric, lists, nothing, nothing, 1, False, np.empty(0), weights, 0)
+    return IncrementalMetric(metric, lists, Terms(nothing, nothing, 1, False, np.empty(0)), weights, 0)
 
 
 def _terms_by_grade(gains: np.ndarray, by_rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

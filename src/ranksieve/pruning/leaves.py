@@ -17,6 +17,7 @@ from ranksieve.forest.compile_trees import compile_binned
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import encoded
 from ranksieve.forest.score_file import fitted, open_for
+from ranksieve.forest.scorer import empty_leaf_numbers
 from ranksieve.kernels.leaf_numbers import leaves_of_binned
 
 
@@ -55,7 +56,7 @@ def find_leaves(forest: Forest, data: Any, *, missing: str | None = None) -> Lea
     forest : Forest
     data : Dataset, Binned or file name
     missing : "zero" or "nan", optional
-        What a feature absent from a LETOR line is; as in training where not given.
+        The value of a feature that is absent from a LETOR line; by default as in training.
     """
     if not isinstance(data, Described):
         data = open_for(data, {"the model": forest}, missing)
@@ -65,7 +66,7 @@ def find_leaves(forest: Forest, data: Any, *, missing: str | None = None) -> Lea
     if isinstance(data, Dataset):
         check_feature_names(data.feature_names, forest.feature_names, data.source)
         data = data.in_order(forest.feature_names, forest.categories)
-        numbers = _empty(data.n_docs, forest)
+        numbers = empty_leaf_numbers(data.n_docs, forest)
         start = 0
         for block in data.blocks():
             numbers[start : start + len(block)] = forest.predict_leaves(encoded(block, forest))
@@ -85,7 +86,7 @@ def _of_source(forest: Forest, source: Source) -> LeafTable:
     lists = growing.finish()
     check_narrow(source, width, forest.n_features)
     place = np.arange(lists.n_docs) if lists.order is None else np.argsort(lists.order)
-    numbers = _empty(lists.n_docs, forest)
+    numbers = empty_leaf_numbers(lists.n_docs, forest)
     start = 0
     for block in source.blocks():
         rows = place[start : start + block.n_docs]
@@ -95,22 +96,14 @@ def _of_source(forest: Forest, source: Source) -> LeafTable:
 
 
 def _of_bins(forest: Forest, data: Binned) -> np.ndarray:
-    numbers = _empty(data.lists.n_docs, forest)
+    numbers = empty_leaf_numbers(data.lists.n_docs, forest)
     if forest.n_trees == 0:
         return numbers
     trees = to_trees(forest, data.binning)
     splits = np.concatenate([tree.splits for tree in trees])
-    column, split_bin, missing_left, left, right = splits.T
     first_set = np.cumsum([0, *(len(tree.sets) for tree in trees)])[:-1]
-    split_bin = np.where(split_bin < 0, split_bin - np.repeat(first_set, np.diff(forest.split_offsets)), split_bin)
-    compiled = compile_binned(
-        column, split_bin, left, right, missing_left == 1, forest.leaf_values, forest.split_offsets,
-        forest.leaf_offsets, np.concatenate([tree.sets for tree in trees]),
-    )  # fmt: skip
+    splits[:, 1] -= np.where(splits[:, 1] < 0, np.repeat(first_set, np.diff(forest.split_offsets)), 0)
+    sets = np.concatenate([tree.sets for tree in trees])
+    compiled = compile_binned(splits, forest.leaf_values, forest.split_offsets, forest.leaf_offsets, sets)
     leaves_of_binned(data.bins, compiled, numbers)
     return numbers
-
-
-def _empty(n_docs: int, forest: Forest) -> np.ndarray:
-    most = int(forest.n_leaves.max(initial=1))
-    return np.empty((n_docs, forest.n_trees), np.uint8 if most <= 256 else np.uint16 if most <= 65536 else np.int32)

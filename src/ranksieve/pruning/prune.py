@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ranksieve.errors import ModelError, ParameterError, RanksieveWarning, param
+from ranksieve.errors import ModelError, ParameterError, RanksieveWarning, caller_level, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.model_files import given_forest
@@ -20,12 +20,12 @@ from ranksieve.pruning.cross_fitting import PruningPlan, prune_forest
 from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.records import Callbacks, Reporter
-from ranksieve.pruning.reweighting import WeightSearch
 from ranksieve.pruning.strategies import Strategy, find_strategy
+from ranksieve.pruning.weight_search import WeightSearch
 from ranksieve.rules import STRATEGIES, fields_of, parameters_of
 from ranksieve.threads import using_threads
 
-STALE = ("history", "seconds", "best_iteration")  # of the forest before
+STALE = ("history", "seconds", "best_iteration")  # facts that are no longer true of the pruned forest
 FITTED = 0.1  # relative difference of training and validation lists from which on a warning is due
 
 
@@ -96,7 +96,7 @@ def prune(
         What trees and weights are judged by; NDCG@10 by default.
     callbacks : functions of a `PruningRecord`
     missing : "zero" or "nan", optional
-        What a feature absent from a LETOR line means; by default as in the training of the model.
+        The value of a feature that is absent from a LETOR line; by default as in the training of the model.
     threads : int
         0: all cores. The result does not depend on it.
     seed : int
@@ -186,7 +186,8 @@ def judge_of(judge_on: str, lists: Collection[str]) -> str:
     if judge_on == "train" and "train" not in lists:
         raise ParameterError(param("judge_on", "train"), " needs the training lists; give ", param("train"))
     if judge_on == "valid" and "valid" not in lists:
-        warnings.warn(only_training_lists().with_suffix(", or ", param("judge_on", "train")), stacklevel=5)
+        warning = only_training_lists().with_suffix(", or ", param("judge_on", "train"), " if that is intended")
+        warnings.warn(warning, stacklevel=caller_level())
         return "train"
     return judge_on
 
@@ -207,11 +208,11 @@ def warn_if_fitted(pruner: ForestPruner) -> None:
         warnings.warn(
             RanksieveWarning(
                 f"trees are judged on the training lists, where {pruner.metric} is {before['train']:.4f}; on the "
-                f"validation lists it is {before['valid']:.4f}. Trees that were fitted to lists all look useful there; "
-                "leave out ",
+                f"validation lists it is {before['valid']:.4f}. On the lists that trees were fitted to, every tree "
+                "looks useful; leave out ",
                 param("judge_on"),
             ),
-            stacklevel=5,
+            stacklevel=caller_level(),
         )
 
 

@@ -13,18 +13,52 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PruningRecord:
-    """What a callback of pruning gets."""
+    """How far pruning is, passed to the callbacks of `prune` and `reweight`, and of X-CLEaVER.
 
-    round: int  # of X-CLEaVER; otherwise 1
-    phase: str  # "grow", "leaves", "check" (cross-fitting), "prune" or "reweight"
-    done: float  # share of the phase
+    Attributes
+    ----------
+    round
+        The round of X-CLEaVER; otherwise 1.
+    phase
+        "grow", "leaves", "check" (cross-fitting), "prune" or "reweight".
+    done
+        The share of the phase that is done.
+    metric
+        The name of the metric.
+    value
+        The metric now, on the lists that trees are judged on.
+    best_valid
+        The best value on the lists that stop the re-weighting.
+    seconds
+        Time of the phase so far.
+    ended
+        Why the phase is over before all of it was done; else None.
+    seconds_left
+        Time to the end of the phase; re-weighting may end sooner.
+    judge_on
+        The lists that trees are judged on: "train" or "valid".
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> model = rs.train(rs.synth.cubic(20), trees=8, leaves=4)
+    >>> phases = []
+    >>> valid = rs.synth.cubic(20, start=20)
+    >>> _ = rs.pruning.reweight(model, valid=valid, rounds=2, callbacks=[lambda record: phases.append(record.phase)])
+    >>> "reweight" in phases
+    True
+    """
+
+    round: int
+    phase: str
+    done: float
     metric: str
-    value: float | None  # the metric now, on the lists that trees are judged on
-    best_valid: float | None  # the best on the lists that stop the re-weighting
-    seconds: float  # of the phase so far
-    ended: str | None = None  # why a phase is over before all of it was done
-    seconds_left: float | None = None  # to the end of the phase; re-weighting may end sooner
-    judge_on: str = "train"  # the lists that trees are judged on, or "valid"
+    value: float | None
+    best_valid: float | None
+    seconds: float
+    ended: str | None = None
+    seconds_left: float | None = None
+    judge_on: str = "train"
 
 
 Callbacks = Sequence[Callable[[PruningRecord], None]]

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ranksieve.kernels import leave_one_out as kernels
-from ranksieve.pruning.tree_outputs import Pools, TreeOutputs, n_parts
-from ranksieve.rules import integer, parameter, share
+from ranksieve.pruning.tree_outputs import TreeOutputs, n_parts, pools_of
+from ranksieve.pruning.weight_search import WeightSearch
 from ranksieve.text_formats import is_monotone
-
-
-@dataclass(frozen=True, kw_only=True)
-class WeightSearch:
-    """The parameters of the search; `reweight` describes them."""
-
-    samples: int = integer(20, "Weights tried per tree and round (σ)", 2)
-    window: float = parameter(
-        2.0, "Width of the range of these weights, relative to the mean weight (ω)", "a number above 0",
-        lambda value: 0 < value < float("inf"),
-    )  # fmt: skip
-    shrink: float = share(0.95, "Factor of the width after each round (η)")
-    patience: int = integer(10, "Stop after this many rounds without improvement", 1)
-    rounds: int = integer(100, "Largest number of rounds", 1)
 
 
 class WeightStep(NamedTuple):
@@ -41,10 +26,10 @@ class WeightStep(NamedTuple):
 def search_weights(outputs: TreeOutputs, valid: TreeOutputs | None, search: WeightSearch) -> Iterator[WeightStep]:
     """The forest's own weights, then the weights after every round; the metric on `outputs` never falls.
 
-    A round tries, for each tree alone, `samples` equi-spaced weights at most `window` (times the mean weight, times
-    `shrink` for every round before) away; then `samples` points on the way from the current weights to those bests all
-    together, and moves to the best of them. Weights of a forest trained under monotone constraints stay at 0 or above.
-    It ends after `rounds`, or when the metric on `valid` (on `outputs` where there is none) has not improved for
+    A round first tries `samples` equally spaced weights for each tree alone, at most `window` · mean weight ·
+    `shrink`^(rounds before) away. Then it tries `samples` points on the line from the current weights to all the best
+    ones, and moves to the best point. Weights of a forest trained under monotone constraints stay at 0 or above. The
+    search ends after `rounds`, or when the metric on `valid` (on `outputs` where there is none) has not improved for
     `patience` rounds.
     """
     weights = outputs.weights.copy()
@@ -63,7 +48,7 @@ def search_weights(outputs: TreeOutputs, valid: TreeOutputs | None, search: Weig
 
 
 def better_step(found: WeightStep, best: WeightStep | None) -> WeightStep:
-    """The step that is better on the validation lists, or on the training lists without them; of equals the earlier."""
+    """The better step on the validation lists, or on the training lists without them; if equal, the earlier one."""
     if best is None:
         return found
     better = found.total > best.total if found.valid_total is None else found.valid_total > (best.valid_total or 0)
@@ -113,12 +98,11 @@ def _changes_alone(
             for tree in range(outputs.n_trees)
         ])  # fmt: skip
     reaches = outputs.reaches(tables).reshape(outputs.n_trees, -1, kernels.LANES).max(axis=2)
-    pools = Pools(outputs, scores, scores, int(reaches.max()))
+    pools = pools_of(outputs, scores, scores, int(reaches.max()))
     changes = np.zeros((n_parts(), outputs.n_trees, tables.shape[1]), np.int64)
     kernels.changes_with(
-        outputs.leaves, trees, reaches, tables.ravel(), outputs.starts, *pools.arrays, outputs.incremental.arrays,
-        changes,
-    )  # fmt: skip
+        outputs.leaves, trees, reaches, tables.ravel(), outputs.starts, pools, outputs.incremental.terms, changes
+    )
     return changes.sum(axis=0)[:, : grid.shape[1]]
 
 
@@ -133,10 +117,10 @@ def _totals_along(
     end = outputs.scores(np.ascontiguousarray(tables[:, len(along) - 1]), trees, base)
     # a score on the way lies between its two ends, but for the rounding of every output
     rounding = outputs.rounding()
-    pools = Pools(outputs, np.minimum(scores, end) - rounding, np.maximum(scores, end) + rounding, 0)
+    pools = pools_of(outputs, np.minimum(scores, end) - rounding, np.maximum(scores, end) + rounding, 0)
     totals = np.zeros((n_parts(), tables.shape[1]), np.int64)
     kernels.values_along(
-        outputs.leaves, trees, tables.ravel(), outputs.starts, base, *pools.arrays, outputs.incremental.arrays, totals
+        outputs.leaves, trees, tables.ravel(), outputs.starts, base, pools, outputs.incremental.terms, totals
     )
     return totals.sum(axis=0)[: len(along)] + outputs.incremental.constant
 

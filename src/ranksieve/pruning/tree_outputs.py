@@ -16,12 +16,14 @@ from ranksieve.kernels import pruning as kernels
 from ranksieve.pruning.incremental_metric import IncrementalMetric, incremental_metric
 from ranksieve.pruning.leaves import LeafTable
 
-SCORE_BITS = 60  # of a score with its place; differences of two scores must fit 64 bits
-VALUE_BITS = 52  # of a score without it, so that float64 holds it
+SCORE_BITS = 60  # bits of a score and its place; differences of two scores must fit 64 bits
+VALUE_BITS = 52  # bits of a score without its place; float64 holds so many exactly
 
 
 class TreeOutputs:
     """The outputs of a forest's trees on lists, and a metric to evaluate sets of trees with.
+
+    A pruning strategy is called with it.
 
     A score is a sum of outputs, each rounded to whole units of one power of two, on top of an optional base score per
     document. Integer sums have no order, so the score without a tree is the score less that tree's output, exactly,
@@ -34,6 +36,18 @@ class TreeOutputs:
     leaves : LeafTable
         The leaf numbers of the documents in those trees, and their base scores, if any.
     metric : Metric
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ranksieve as rs
+    >>> def smallest_alone(outputs, n, rng):
+    ...     alone = [outputs.total([tree]) for tree in range(outputs.n_trees)]
+    ...     return np.argsort(alone, kind="stable")[:n]
+    >>> data = rs.synth.cubic(20)
+    >>> model = rs.train(data, trees=8, leaves=4)
+    >>> rs.prune(model, data, judge_on="train", rate=0.5, strategy=smallest_alone).n_trees
+    4
     """
 
     def __init__(self, forest: Forest, leaves: LeafTable, metric: Metric) -> None:
@@ -48,10 +62,12 @@ class TreeOutputs:
 
     @property
     def n_trees(self) -> int:
+        """Number of trees."""
         return self.forest.n_trees
 
     @property
     def weights(self) -> np.ndarray:
+        """The weight of each tree."""
         return self.forest.weights
 
     @cached_property
@@ -68,11 +84,11 @@ class TreeOutputs:
     def table(self, weights: np.ndarray, unit: int) -> np.ndarray:
         """The weighted output of every leaf in units."""
         values = self.forest.leaf_values * np.repeat(weights, self.forest.n_leaves)
-        return np.rint(np.ldexp(values, unit)).astype(np.int64) << self._tie_bits
+        return np.asarray(np.rint(np.ldexp(values, unit)).astype(np.int64) << self._tie_bits)
 
     def base(self, unit: int) -> np.ndarray:
         """The base scores in units, and every document's place below them."""
-        return (np.rint(np.ldexp(self._base, unit)).astype(np.int64) << self._tie_bits) | self._places
+        return np.asarray((np.rint(np.ldexp(self._base, unit)).astype(np.int64) << self._tie_bits) | self._places)
 
     @cached_property
     def _places(self) -> np.ndarray:
@@ -135,22 +151,15 @@ class TreeOutputs:
         return out
 
 
-class Pools:
-    """Per list the documents that can enter the first k ranks, best first, and their scores."""
-
-    def __init__(self, outputs: TreeOutputs, low: np.ndarray, high: np.ndarray, margin: int) -> None:
-        """Scores lie between `low` and `high`; two may still move against each other by `margin`."""
-        offsets = outputs.lists.offsets
-        floors, counts = np.empty(len(offsets) - 1, np.int64), np.empty(len(offsets) - 1, np.int64)
-        margin = min(int(margin), int(kernels.FAR))
-        kernels.find_floors(low, high, offsets, outputs.incremental.k, margin, floors, counts)
-        self.offsets = starts_of(counts)
-        self.rows, self.scores = np.empty(self.offsets[-1], ROW), np.empty(self.offsets[-1], np.int64)
-        kernels.fill_pools(low, high, offsets, floors, self.offsets, self.rows, self.scores)
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.offsets, self.rows, self.scores
+def pools_of(outputs: TreeOutputs, low: np.ndarray, high: np.ndarray, margin: int) -> kernels.Pools:
+    """The documents that matter if scores lie between `low` and `high`, and two may still move apart by `margin`."""
+    offsets, k = outputs.lists.offsets, outputs.incremental.terms.width - 1
+    floors, counts = np.empty(len(offsets) - 1, np.int64), np.empty(len(offsets) - 1, np.int64)
+    kernels.find_floors(low, high, offsets, k, min(int(margin), int(kernels.FAR)), floors, counts)
+    starts = starts_of(counts)
+    pools = kernels.Pools(starts, np.empty(starts[-1], ROW), np.empty(starts[-1], np.int64))
+    kernels.fill_pools(low, high, offsets, floors, pools)
+    return pools
 
 
 def n_parts() -> int:

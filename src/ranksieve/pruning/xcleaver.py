@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,60 +16,44 @@ from ranksieve.boosting.position_bias import INFO
 from ranksieve.boosting.train_forest import train_forest
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data, bin_like
-from ranksieve.errors import InterruptedTraining
+from ranksieve.errors import InterruptedTraining, caller_level
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, concatenate
-from ranksieve.parameter_table import FORESTS
 from ranksieve.params import Params
 from ranksieve.pruning.cross_fitting import PruningPlan, prune_forest
 from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.prune import only_training_lists
 from ranksieve.pruning.records import Reporter
-from ranksieve.pruning.reweighting import WeightSearch
-from ranksieve.rules import RANKERS, Traits, choice, integer, parameter, switch
+from ranksieve.pruning.weight_search import WeightSearch
 
 
-@RANKERS.register("xcleaver")
-@dataclass(frozen=True)
-class XCleaver:
-    """A forest that is grown, pruned and re-weighted in rounds; it also uses the parameters of its `base`."""
+def train_in_rounds(job: TrainingJob) -> Forest:
+    """Train a forest of `params.trees` trees: grow `grow` trees, keep the best of them, re-weight them, repeat.
 
-    base: str = choice("lambdamart", "Algorithm that grows the trees", tuple(FORESTS))
-    grow: int = integer(400, "Trees grown per round", 1)
-    rate: float = parameter(0.75, "Share of the trees removed per round", "a number in [0, 1)", lambda v: 0 <= v < 1)
-    global_: bool = switch(False, "Prune and re-weight all trees each round, not only the new ones")
-
-    shared: ClassVar[tuple[str, ...]] = ("strategy",)
-    file: ClassVar[str] = "LightGBM text"
-    traits: ClassVar[Traits] = Traits(has_base=True)
-
-    def __call__(self, job: TrainingJob) -> Forest:
-        """Train a forest of `params.trees` trees: grow `grow` trees, keep the best of them, re-weight them, repeat.
-
-        Trees are judged on the first validation set, as in `prune`, or on the training lists without one. It ends
-        early when a round does not improve the metric. Interrupted with Ctrl-C it returns the best forest so far.
-        """
-        params = job.params
-        store = store_of(params)
-        train_set = bin_data(job.data, **params.bin_limits, missing=job.missing, store=store)
-        report_data(job.callbacks, TRAIN, train_set)
-        sets = []
-        for name, given in named_sets(job.valid).items():
-            sets.append(bin_like(given, train_set, missing=job.missing, store=store))
-            report_data(job.callbacks, name, sets[-1])
-        judge = "valid" if sets else "train"
-        if not sets:
-            warnings.warn(only_training_lists(), stacklevel=4)
-        reporter = Reporter(params.metric, job.callbacks, judge)
-        rounds = _Rounds(job, train_set, sets[0] if sets else None, reporter)
-        while rounds.model.n_trees < params.trees and rounds.interrupted is None and rounds.round():
-            pass
-        return rounds.finished()
+    Trees are judged on the first validation set, as in `prune`, or on the training lists without one. It ends
+    early when a round does not improve the metric. Interrupted with Ctrl-C it returns the best forest so far.
+    """
+    params = job.params
+    store = store_of(params)
+    train_set = bin_data(job.data, **params.bin_limits, missing=job.missing, store=store)
+    report_data(job.callbacks, TRAIN, train_set)
+    sets = []
+    for name, given in named_sets(job.valid).items():
+        sets.append(bin_like(given, train_set, missing=job.missing, store=store))
+        report_data(job.callbacks, name, sets[-1])
+    judge = "valid" if sets else "train"
+    if not sets:
+        warnings.warn(only_training_lists(), stacklevel=caller_level())
+    reporter = Reporter(params.metric, job.callbacks, judge)
+    rounds = _XCleaverRun(job, train_set, sets[0] if sets else None, reporter)
+    while rounds.model.n_trees < params.trees and rounds.interrupted is None and rounds.round():
+        pass
+    return rounds.finished()
 
 
 @dataclass
-class _Rounds:
+class _XCleaverRun:
     """The model so far, and the record of its rounds."""
 
     job: TrainingJob
@@ -86,7 +70,7 @@ class _Rounds:
         self.best: float | None = None
         self.interrupted: str | None = None
         self._metric = metric_of(self.params)
-        self._biases: dict[str, Any] = {}  # of positions: each round goes on with those of the last one
+        self._biases: dict[str, Any] = {}  # biases of positions; each round goes on with those of the last one
 
     def round(self) -> bool:
         """One round; False if it did not improve the model, which then stays as it was."""

@@ -25,7 +25,7 @@ ALONE = {"convex": (0.0, 1.0), "additive": (0.0,)}  # α at which one of the two
 
 @dataclass(frozen=True)
 class Combination:
-    """The best α, the metric at it, and the metric at every other α.
+    """The best weighted sum of two rankers, as `combine` returns it: α, the metric at it, and at every other α.
 
     Attributes
     ----------
@@ -40,6 +40,16 @@ class Combination:
         `"convex"`, (1 - α) a + α b, or `"additive"`, a + α b.
     metric
         The metric.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> train, valid = rs.synth.cubic(20), rs.synth.cubic(20, start=20)
+    >>> a, b = rs.train(train, trees=5, leaves=4), rs.train(train, algo="ranksvm")
+    >>> found = rs.combine(a, b, valid)
+    >>> found.value >= rs.evaluate(a, valid).mean()
+    True
+    >>> model = found.model(a, b)
     """
 
     alpha: float
@@ -125,8 +135,7 @@ def combine(a: Any, b: Any = None, data: Any = None, metric: str | Metric = "ndc
     >>> combine(models)
     Forest(15 trees of up to 8 leaves, 50 features)
 
-    >>> from ranksieve.data.dataset import Dataset
-    >>> data = Dataset.from_arrays(np.zeros((3, 1)), [0, 2, 0], group=[3])
+    >>> data = rs.Dataset.from_arrays(np.zeros((3, 1)), [0, 2, 0], group=[3])
     >>> found = combine([3.0, 2.0, 0.0], [0.0, 2.0, 3.0], data, "mrr")
     >>> print(found)
     mrr 1.0000 at α = 0.5: 0.5 a + 0.5 b

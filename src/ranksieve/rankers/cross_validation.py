@@ -22,12 +22,12 @@ from ranksieve.rankers.fold_processes import Fold, FoldTraining, fit_in_processe
 from ranksieve.rankers.train import run, training_job
 
 Trained = Generator[tuple[int, Any], None, None]  # numbers of folds, from 1, and their models
-NAME = "model"  # of the one system in `CrossValidation.evaluation`
+NAME = "model"  # name of the one system in `CrossValidation.evaluation`
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation:
-    """Values of every query by the model that was not trained on it, and the models.
+    """Values of every query by the model that was not trained on it, and the models, as `cv` returns them.
 
     Attributes
     ----------
@@ -38,6 +38,16 @@ class CrossValidation:
         Per query, the fold in which it was a test query, from 1.
     models
         The model of each fold.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> result = rs.cv(rs.synth.cubic(12), folds=3, trees=5, leaves=4)
+    >>> result.fold_means().shape, result.per_query().shape
+    ((3,), (12,))
+    >>> low, high = result.interval()
+    >>> low < result.mean() < high
+    True
     """
 
     evaluation: Evaluation
@@ -147,7 +157,7 @@ def cv(
     job = training_job(data, params, arguments=("folds",))
     wanted = (metric_of(job.params),) if metrics is None else wanted_metrics(metrics)
     if job.callbacks and jobs > 1:
-        raise ParameterError(param("callbacks"), " run in this process; use ", param("jobs", 1))
+        raise ParameterError(param("callbacks"), " run only in the calling process; use ", param("jobs", 1))
     job = replace(job, data=read(job.data, missing=job.missing))
     console = shown_in_python(verbose=verbose)
     return cross_validate(job, folds, wanted, jobs=jobs, display=None if console is None else {"console": console})
@@ -195,8 +205,12 @@ def _train_here(job: TrainingJob, parts: Sequence[Fold], display: Mapping[str, A
         if display is None:
             yield number, run(fold)
             continue
-        title = f"fold {number} of {len(parts)}"
-        with training_display(job.params.algo, title, doing="binning the data", **display) as progress:
+        options = {
+            "title": f"fold {number} of {len(parts)}",
+            "notes": number == 1,
+            **display,
+        }  # folds have the same notes
+        with training_display(job.params.algo, doing="binning the data", **options) as progress:
             model = run(replace(fold, callbacks=(*job.callbacks, progress)))
         yield number, model
 

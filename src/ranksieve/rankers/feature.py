@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 from ranksieve.boosting.job import TrainingJob, model_info, sizes_of
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ParameterError, param
 from ranksieve.models.linear import Linear, one_feature
 from ranksieve.rankers.inputs import measured, training_set, validation_sets
-from ranksieve.rules import RANKERS, parameter
 
 
-@RANKERS.register("feature")
-@dataclass(frozen=True)
-class FeatureRanker:
-    """One feature alone, such as the first stage's score."""
-
-    feature: str = parameter("first-stage", "Feature to rank by", "a feature's name, or first-stage", bool)
-
-    shared: ClassVar[tuple[str, ...]] = ()
-    file: ClassVar[str] = "JSON"
-
-    def __call__(self, job: TrainingJob) -> Linear:
-        """The ranker that scores by the feature; validation data is measured as usual."""
-        data = training_set(job)
-        model = one_feature(_feature_number(self.feature, data), data.feature_names)
-        values = measured(job.params, model, validation_sets(job, data))
-        return replace(model, info={**model_info(job.params, data.info, data=sizes_of(data.lists)), **values})
+def rank_by_feature(job: TrainingJob, name: str) -> Linear:
+    """The ranker that scores by the feature; validation data is measured as usual."""
+    data = training_set(job)
+    model = one_feature(_feature_number(name, data), data.feature_names)
+    values = measured(job.params, model, validation_sets(job, data))
+    return replace(model, info={**model_info(job.params, data.info, data=sizes_of(data.lists)), **values})
 
 
 def _feature_number(name: str, data: Dataset) -> int:

@@ -26,7 +26,7 @@ from ranksieve.text_formats import AUTO, read_size
 
 SMALL = 5e9  # values × trees of a fold that is trained before another process has started
 SECONDS_BETWEEN_LOOKS = 1.0
-VALUE_BYTES = 5  # of a fold's copy of a value: the float32, and its bin
+VALUE_BYTES = 5  # bytes of a value in a fold's copy: the float32, and its bin
 
 Fold = tuple[np.ndarray, ...]  # the numbers of training, validation and test queries
 

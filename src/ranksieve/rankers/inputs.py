@@ -12,32 +12,44 @@ from ranksieve.data.categories import check_no_categories
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import read, read_like
-from ranksieve.errors import RanksieveWarning, param
+from ranksieve.errors import MissingExtraError, RanksieveWarning, caller_level, import_extra, param
 from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.model import Model
 from ranksieve.params import Params
+from ranksieve.rules import RANKERS, traits_of
 
 
 def training_set(job: TrainingJob) -> Dataset:
     """The training set in memory; refuses categories where the algorithm cannot use them."""
     data = read(job.data, missing=job.missing)
-    if job.params.algo not in ("lightgbm", "feature"):
+    if not traits_of(job.params.ranker_rule).uses_categories:
         check_no_categories(data.info, job.params.algo)
     warn_of_positions(data.lists, job.params)
     report_data(job.callbacks, TRAIN, data)
     return data
 
 
+def load_library(algo: str) -> Any:
+    """The optional dependency that an algorithm needs; None if it needs none."""
+    name = traits_of(RANKERS.get(algo)).library
+    if not name:
+        return None
+    try:
+        return import_extra(name.lower(), f" needs {name}", f"ranksieve[{name.lower()}]")
+    except MissingExtraError as error:
+        raise MissingExtraError(param("algo", algo), *error.parts, ", or use ", param("algo", "lambdamart")) from error
+
+
 def warn_of_positions(lists: Lists, params: Params) -> None:
     """Warn if the data has positions and the algorithm does not learn position biases."""
-    if lists.positions is not None and params.algo != "lightgbm":
+    if lists.positions is not None and not traits_of(params.ranker_rule).learns_biases:
         warnings.warn(
             RanksieveWarning(
                 "positions are not used by ", param("algo", params.algo), ", only by boosted forests; clicks are taken "
                 "as they are",
             ),
-            stacklevel=5,
+            stacklevel=caller_level(),
         )  # fmt: skip
 
 

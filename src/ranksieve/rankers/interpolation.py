@@ -24,7 +24,29 @@ PRECISION = 1e-3
 
 @dataclass(frozen=True)
 class Interpolation:
-    """Weights of rankers, and the metric on the data they were optimized on: of the sum, and of each ranker alone."""
+    """Weights of rankers, as `interpolate` returns them.
+
+    Attributes
+    ----------
+    weights
+        One per ranker, from 0.
+    value
+        The metric of the weighted sum on the data that weights were optimized on.
+    alone
+        The metric of each ranker alone on that data.
+    metric
+        The metric.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> train, valid = rs.synth.cubic(20), rs.synth.cubic(20, start=20)
+    >>> rankers = [rs.train(train, trees=5, leaves=4), rs.train(train, algo="ranksvm")]
+    >>> found = rs.interpolate(rankers, valid)
+    >>> found.weights.shape, bool(found.value >= found.alone.max())
+    ((2,), True)
+    >>> model = found.model(rankers)
+    """
 
     weights: np.ndarray
     value: float
@@ -74,8 +96,8 @@ def interpolate(
 
     Examples
     --------
-    >>> from ranksieve.data.dataset import Dataset
-    >>> data = Dataset.from_arrays(np.zeros((3, 1)), [0, 2, 1], group=[3])
+    >>> import ranksieve as rs
+    >>> data = rs.Dataset.from_arrays(np.zeros((3, 1)), [0, 2, 1], group=[3])
     >>> found = interpolate([[3.0, 2.0, 0.0], [0.0, 2.0, 1.0], [0.0, 0.0, 1.0]], data)
     >>> found.value, found.weights.round(2).tolist()
     (1.0, [0.0, 1.22, 0.0])

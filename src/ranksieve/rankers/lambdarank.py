@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -14,7 +14,7 @@ from ranksieve.boosting.job import TrainingJob, model_info, sizes_of
 from ranksieve.boosting.loop import Rounds
 from ranksieve.boosting.objectives.lambdas import batch_gradients
 from ranksieve.boosting.query_labels import QueryLabels
-from ranksieve.boosting.training_rows import Objective
+from ranksieve.boosting.views import Objective
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import InterruptedTraining, ModelError, param
 from ranksieve.evaluation.metric_table import highest_grade
@@ -22,7 +22,9 @@ from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.models.linear import Standard
 from ranksieve.models.net import Net
 from ranksieve.rankers.inputs import training_set, validation_sets
-from ranksieve.rules import RANKERS, Traits, integer
+
+if TYPE_CHECKING:
+    from ranksieve.rankers.algorithms import LambdaRank
 
 
 @dataclass
@@ -44,51 +46,39 @@ class NetValidSet:
         return checked_mean(metric, lists, lists.ordered(state.net.predict(self.data)), self.name)
 
 
-@RANKERS.register("lambdarank")
-@dataclass(frozen=True)
-class LambdaRank:
-    """A neural net of two layers that fits λ-gradients; `early_stopping` counts epochs."""
-
-    hidden: int = integer(10, "Hidden units of the net", 1)
-    epochs: int = integer(100, "Largest number of passes over the queries", 1)
-
-    shared: ClassVar[tuple[str, ...]] = ("learning_rate", "truncation", "normalize", "early_stopping")
-    file: ClassVar[str] = "JSON"
-    traits: ClassVar[Traits] = Traits(uses_gains=True)
-
-    def __call__(self, job: TrainingJob) -> Net:
-        """Pass over the queries in random order, `epochs` times; returns the net that is best on validation."""
-        data, params = training_set(job), job.params
-        QueryLabels.of(data.lists).check_grades(data.source, pairs=True)
-        watched = [NetValidSet(name, valid) for name, valid in validation_sets(job, data)]
-        monitor = Monitor(watched, metric_of(params), self.epochs, params.early_stopping, job.callbacks, round="epoch")
-        objective = batch_gradients(params.objective_rule, metric_of(params), highest_grade(data.labels))
-        state = NetState(first_net(data, self.hidden, params.seed))
-        best = state.net
-        before, interrupted = (state.net, 0), False
-        # small products: threads cost more time than they save, and could change bits
-        with threadpool_limits(1, user_api="blas"):
-            try:
-                while state.step < self.epochs and not state.stopped:
-                    before = state.net, state.step
-                    rng = np.random.default_rng([params.seed, state.step + 1])
-                    state.net = one_epoch(state.net, data, objective, params.learning_rate, rng)
-                    monitor(state)
-                    if monitor.best_step in (None, state.step):
-                        best = state.net
-            except KeyboardInterrupt:
-                if not state.seconds:
-                    raise
-                interrupted = True
-                if state.drop_unmeasured() == before[1]:  # the last epoch was not measured yet
-                    state.net = before[0]
+def train_net(job: TrainingJob, rule: LambdaRank) -> Net:
+    """Pass over the queries in random order, `epochs` times; returns the net that is best on validation."""
+    data, params = training_set(job), job.params
+    QueryLabels.of(data.lists).check_grades(data.source, pairs=True)
+    watched = [NetValidSet(name, valid) for name, valid in validation_sets(job, data)]
+    monitor = Monitor(watched, metric_of(params), rule.epochs, params.early_stopping, job.callbacks, round="epoch")
+    objective = batch_gradients(params.objective_rule, metric_of(params), highest_grade(data.labels))
+    state = NetState(first_net(data, rule.hidden, params.seed))
+    best = state.net
+    before, interrupted = (state.net, 0), False
+    # small products: threads cost more time than they save, and could change bits
+    with threadpool_limits(1, user_api="blas"):
+        try:
+            while state.step < rule.epochs and not state.stopped:
+                before = state.net, state.step
+                rng = np.random.default_rng([params.seed, state.step + 1])
+                state.net = one_epoch(state.net, data, objective, params.learning_rate, rng)
+                monitor(state)
                 if monitor.best_step in (None, state.step):
                     best = state.net
-        info = {**model_info(job.params, data.info, data=sizes_of(data.lists)), **monitor.facts(state)}
-        net = replace(best if params.early_stopping else state.net, info=info)
-        if interrupted:
-            raise InterruptedTraining(net)
-        return net
+        except KeyboardInterrupt:
+            if not state.seconds:
+                raise
+            interrupted = True
+            if state.drop_unmeasured() == before[1]:  # the last epoch was not measured yet
+                state.net = before[0]
+            if monitor.best_step in (None, state.step):
+                best = state.net
+    info = {**model_info(job.params, data.info, data=sizes_of(data.lists)), **monitor.facts(state)}
+    net = replace(best if params.early_stopping else state.net, info=info)
+    if interrupted:
+        raise InterruptedTraining(net)
+    return net
 
 
 def first_net(data: Dataset, hidden: int, seed: int) -> Net:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +12,12 @@ from ranksieve.boosting.job import TrainingJob, model_info, sizes_of
 from ranksieve.boosting.loop import Rounds
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import DataError, InterruptedTraining, MissingExtraError, import_extra, param
+from ranksieve.errors import DataError, InterruptedTraining, param
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.params import Params
-from ranksieve.rankers.inputs import training_set, validation_sets
-from ranksieve.rules import RANKERS, Traits
+from ranksieve.rankers.inputs import load_library, training_set, validation_sets
 from ranksieve.text_formats import AUTO, read_gains
 
 ALL_RANKS = 2**31 - 1
@@ -52,46 +51,33 @@ class LightgbmValidSet:
         return checked_mean(metric, self.data.lists, fetched[0], self.name)
 
 
-@RANKERS.register("lightgbm")
-@dataclass(frozen=True)
-class LightgbmRanker:
-    """LightGBM's λ-MART (extra `lightgbm`)."""
+def train_lightgbm(job: TrainingJob) -> Forest:
+    """Grow trees one by one with LightGBM's `lambdarank`; the forest ends at the best tree by our metric."""
+    lightgbm = load_library(job.params.algo)
+    params, data = job.params, training_set(job)
+    QueryLabels.of(data.lists).check_grades(data.source, pairs=True)
+    settings = {**_settings(params, data), "num_threads": job.threads}
+    train = _lightgbm_data(lightgbm, data, settings)
+    watched = [
+        LightgbmValidSet(name, valid, _lightgbm_data(lightgbm, valid, settings, train))
+        for name, valid in validation_sets(job, data)
+    ]
+    monitor = Monitor(watched, metric_of(params), params.trees, params.early_stopping, job.callbacks)
+    booster = lightgbm.Booster(settings, train)
+    state = LightgbmState(booster)
+    for one in watched:
+        booster.add_valid(one.lightgbm_data, one.name)
 
-    shared: ClassVar[tuple[str, ...]] = (
-        "trees", "leaves", "learning_rate", "early_stopping", "min_docs", "min_hessian", "l2", "max_depth",
-        "feature_fraction", "row_fraction", "max_bins", "truncation", "normalize", "position_l2", "max_cat_threshold",
-        "max_cat_to_onehot", "cat_smooth", "cat_l2", "min_docs_per_group",
-    )  # fmt: skip
-    file: ClassVar[str] = "LightGBM text"
-    traits: ClassVar[Traits] = Traits(uses_gains=True)
-
-    def __call__(self, job: TrainingJob) -> Forest:
-        """Grow trees one by one with LightGBM's `lambdarank`; the forest ends at the best tree by our metric."""
-        lightgbm = load_lightgbm()
-        params, data = job.params, training_set(job)
-        QueryLabels.of(data.lists).check_grades(data.source, pairs=True)
-        settings = {**_settings(params, data), "num_threads": job.threads}
-        train = _lightgbm_data(lightgbm, data, settings)
-        watched = [
-            LightgbmValidSet(name, valid, _lightgbm_data(lightgbm, valid, settings, train))
-            for name, valid in validation_sets(job, data)
-        ]
-        monitor = Monitor(watched, metric_of(params), params.trees, params.early_stopping, job.callbacks)
-        booster = lightgbm.Booster(settings, train)
-        state = LightgbmState(booster)
-        for one in watched:
-            booster.add_valid(one.lightgbm_data, one.name)
-
-        try:
-            while state.step < params.trees and not state.stopped:
-                if booster.update():  # no leaf can be split
-                    break
-                monitor(state)
-        except KeyboardInterrupt:
-            if not state.step:
-                raise
-            raise InterruptedTraining(_forest(job, data, monitor, state)) from None
-        return _forest(job, data, monitor, state)
+    try:
+        while state.step < params.trees and not state.stopped:
+            if booster.update():  # no leaf can be split
+                break
+            monitor(state)
+    except KeyboardInterrupt:
+        if not state.step:
+            raise
+        raise InterruptedTraining(_forest(job, data, monitor, state)) from None
+    return _forest(job, data, monitor, state)
 
 
 def _forest(job: TrainingJob, data: Dataset, monitor: Monitor, state: LightgbmState) -> Forest:
@@ -101,7 +87,7 @@ def _forest(job: TrainingJob, data: Dataset, monitor: Monitor, state: LightgbmSt
     n_trees = facts["best_iteration"] if job.params.early_stopping else state.step
     forest = from_text(state.booster.model_to_string(num_iteration=n_trees), source="LightGBM")
     own = model_info(job.params, data.info, data=sizes_of(data.lists))
-    info = {**own, **facts, "lightgbm": load_lightgbm().__version__}
+    info = {**own, **facts, "lightgbm": load_library(job.params.algo).__version__}
     return replace(forest, feature_names=data.feature_names, info=info)
 
 
@@ -149,13 +135,3 @@ def _lightgbm_data(lightgbm: Any, data: Dataset, settings: dict[str, Any], train
         reference=train, position=positions, categorical_feature=data.info.categorical.tolist(),
     )  # fmt: skip
     return made.construct()
-
-
-def load_lightgbm() -> Any:
-    """The library, an optional dependency."""
-    try:
-        return import_extra("lightgbm", " needs LightGBM", "ranksieve[lightgbm]")
-    except MissingExtraError as error:
-        raise MissingExtraError(
-            param("algo", "lightgbm"), *error.parts, ", or use ", param("algo", "lambdamart")
-        ) from error

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -16,18 +15,17 @@ from ranksieve.boosting.callbacks import Monitor, checked_mean
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.initial_scores import TRAIN
 from ranksieve.boosting.job import TrainingJob, model_info, named_sets, report_data, sizes_of
-from ranksieve.boosting.loop import Parts, Rounds, State, boost
+from ranksieve.boosting.loop import BoostingParts, Rounds, State, boost
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
-from ranksieve.boosting.training_rows import Objective, TrainingLists, TrainingRows
+from ranksieve.boosting.training_rows import TrainingLists, TrainingRows
 from ranksieve.boosting.tree import to_forest
+from ranksieve.boosting.views import Objective
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.errors import DataError, InterruptedTraining, param
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.models.grades import LINKS, Grades, Link
-from ranksieve.parameter_table import GROWING
 from ranksieve.rankers.inputs import warn_of_positions
-from ranksieve.rules import RANKERS
 
 MOST_GRADES = 100
 
@@ -36,8 +34,8 @@ MOST_GRADES = 100
 class Outputs(Rounds):
     """The forests of all outputs during training, and the probabilities of the training documents."""
 
-    states: list[State]
-    scores: list[Scores]  # of the states
+    states: list[State[TrainingRows, Scores]]
+    scores: list[Scores]  # the scores of the states
     link: Link
     probabilities: np.ndarray
 
@@ -79,60 +77,42 @@ class GradesValidSet:
         return checked_mean(metric, self.data.lists, expected, self.name)
 
 
-@RANKERS.register("mcrank")
-@dataclass(frozen=True)
-class McRank:
-    """One forest per grade; `trees` counts rounds."""
-
-    shared: ClassVar[tuple[str, ...]] = (*GROWING, "learning_rate")
-    file: ClassVar[str] = "LightGBM text, `multiclass`"
-    link: ClassVar[str] = "multinomial"
-
-    def __call__(self, job: TrainingJob) -> Grades:
-        """Grow one tree per output and round until validation stops improving or there are `trees` rounds."""
-        params = job.params
-        data = bin_data(job.data, **params.bin_limits, missing=job.missing)
-        report_data(job.callbacks, TRAIN, data)
-        lists = data.lists
-        QueryLabels.of(lists).check_grades(data.source, pairs=False)
-        warn_of_positions(lists, params)
-        grades = _grades(lists.labels, data.source)
-        link = LINKS[self.link]
-        targets = link.targets(lists.labels, grades)
-        starts = link.initial_sums(np.average(targets, axis=1, weights=lists.weights))
-        scores = [Scores(data, start=start) for start in starts]
-        states = [State([], one, TrainingRows.of(lists, None)) for one in scores]
-        outputs = Outputs(states, scores, link, np.empty(0))
-        metric = metric_of(params)
-        grower = Grower(data, params, threads=job.threads)
-        parts = []
-        for k, own_scores in enumerate(scores):
-            one = params.replace(algo="mart", objective=outputs.objective(k, targets[k]))
-            step_size = params.step_rule((data, own_scores), [], metric)
-            parts.append(Parts(TrainingLists(lists, one, metric), grower, step_size))
-        watched = list(_watched(job, data, grades, starts))
-        monitor = Monitor(watched, metric, params.trees, params.early_stopping, job.callbacks, round="round")
-        try:
-            while outputs.step < params.trees and not outputs.stopped:
-                outputs.update_probabilities()
-                for part, state in zip(parts, states, strict=True):
-                    boost(part, state, n_trees=state.step + 1, seed=params.seed)
-                monitor(outputs)
-        except KeyboardInterrupt:
-            outputs.drop_unfinished()
-            if not outputs.step:
-                raise
-            raise InterruptedTraining(_model(job, data, outputs, monitor, grades, starts)) from None
-        return _model(job, data, outputs, monitor, grades, starts)
-
-
-@RANKERS.register("mcrank-ordinal")
-@dataclass(frozen=True)
-class OrdinalMcRank(McRank):
-    """One forest per grade but the highest; `trees` counts rounds."""
-
-    file: ClassVar[str] = "LightGBM text, `multiclassova`"
-    link: ClassVar[str] = "cumulative"
+def train_grades(job: TrainingJob, link_name: str) -> Grades:
+    """Grow one tree per output and round until validation stops improving or there are `trees` rounds."""
+    params = job.params
+    data = bin_data(job.data, **params.bin_limits, missing=job.missing)
+    report_data(job.callbacks, TRAIN, data)
+    lists = data.lists
+    QueryLabels.of(lists).check_grades(data.source, pairs=False)
+    warn_of_positions(lists, params)
+    grades = _grades(lists.labels, data.source)
+    link = LINKS[link_name]
+    targets = link.targets(lists.labels, grades)
+    starts = link.initial_sums(np.average(targets, axis=1, weights=lists.weights))
+    scores = [Scores(data, start=start) for start in starts]
+    states = [State([], one, TrainingRows.of(lists, None)) for one in scores]
+    outputs = Outputs(states, scores, link, np.empty(0))
+    metric = metric_of(params)
+    grower = Grower(data, params, threads=job.threads)
+    parts = []
+    for k, own_scores in enumerate(scores):
+        one = params.replace(algo="mart", objective=outputs.objective(k, targets[k]))
+        step_size = params.step_rule((data, own_scores), [], metric)
+        parts.append(BoostingParts(TrainingLists(lists, one, metric), grower, step_size))
+    watched = list(_watched(job, data, grades, starts))
+    monitor = Monitor(watched, metric, params.trees, params.early_stopping, job.callbacks, round="round")
+    try:
+        while outputs.step < params.trees and not outputs.stopped:
+            outputs.update_probabilities()
+            for part, state in zip(parts, states, strict=True):
+                boost(part, state, n_trees=state.step + 1, seed=params.seed)
+            monitor(outputs)
+    except KeyboardInterrupt:
+        outputs.drop_unfinished()
+        if not outputs.step:
+            raise
+        raise InterruptedTraining(_model(job, data, outputs, monitor, grades, starts)) from None
+    return _model(job, data, outputs, monitor, grades, starts)
 
 
 def _grades(labels: np.ndarray, source: str) -> np.ndarray:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
+import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from ranksieve.boosting.callbacks import Record
@@ -18,11 +18,10 @@ from ranksieve.dtypes import SCORE
 from ranksieve.kernels.hinge import PARTS, block_curvature, block_hinge, grade_numbers
 from ranksieve.models.linear import Linear, Standard
 from ranksieve.rankers.inputs import measured, training_set, validation_sets
-from ranksieve.rules import RANKERS, parameter
 
 MAX_ITERATIONS = 100
 TOLERANCE = 1e-10  # the search ends when a full step would lower the objective by less than this share of it
-SUFFICIENT = 1e-4  # of the decrease that the slope predicts; steps with a smaller decrease are halved
+SUFFICIENT = 1e-4  # least share of the decrease that the slope predicts; a step with less is halved
 MOST_HALVINGS = 40
 PRODUCT_ROWS = 16_384  # rows in float64 whose products are added up at once
 
@@ -139,56 +138,44 @@ def _solved(curvature: np.ndarray, slope: np.ndarray) -> np.ndarray:
     Where features are copies of one another, the only curvature is that of ½|w|², and rounding of sums over billions of
     pairs can cancel it: the diagonal is increased by as much as rounding can subtract.
     """
-    import scipy.linalg  # here, since all rankers are imported together
-
     diagonal = np.diag_indices_from(curvature)
     curvature[diagonal] *= 1.0 + 1e-12
     curvature[diagonal] += 1e-13 * curvature[diagonal].max()
     return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(curvature, lower=True), slope))
 
 
-@RANKERS.register("ranksvm")
-@dataclass(frozen=True)
-class RankSvm:
-    """A linear model with a squared hinge loss on every pair of different grades within a query."""
+def train_ranksvm(job: TrainingJob, c: float) -> Linear:
+    """Find the weights with Newton's method: each step makes two passes over the data in blocks, without a copy."""
+    data = training_set(job)
+    QueryLabels.of(data.lists).check_grades(data.source, pairs=True)
+    valid_sets = validation_sets(job, data)
+    standard = Standard.of(data)
+    objective = PairLoss(data, standard, c)
+    n_pairs, _ = objective.pairs(np.zeros(data.n_features, SCORE))
+    seconds: list[float] = []
+    clock = time.perf_counter()
 
-    c: float = parameter(1.0, "Weight of the pair losses", "a number above 0", lambda value: 0 < value < np.inf)
+    def after_iteration(value: float) -> None:
+        nonlocal clock
+        now = time.perf_counter()
+        seconds.append(now - clock)
+        clock = now
+        values = {"train": {"objective": value / (c * n_pairs)}}  # 1 at zero weights
+        record = Record(len(seconds), MAX_ITERATIONS, values, seconds[-1], "objective", None, None, "iteration")
+        for callback in job.callbacks:
+            callback(record)
 
-    shared: ClassVar[tuple[str, ...]] = ()
-    file: ClassVar[str] = "JSON"
-
-    def __call__(self, job: TrainingJob) -> Linear:
-        """Find the weights with Newton's method: each step makes two passes over the data in blocks, without a copy."""
-        data = training_set(job)
-        QueryLabels.of(data.lists).check_grades(data.source, pairs=True)
-        valid_sets = validation_sets(job, data)
-        standard = Standard.of(data)
-        objective = PairLoss(data, standard, self.c)
-        n_pairs, _ = objective.pairs(np.zeros(data.n_features, SCORE))
-        seconds: list[float] = []
-        clock = time.perf_counter()
-
-        def after_iteration(value: float) -> None:
-            nonlocal clock
-            now = time.perf_counter()
-            seconds.append(now - clock)
-            clock = now
-            values = {"train": {"objective": value / (self.c * n_pairs)}}  # 1 at zero weights
-            record = Record(len(seconds), MAX_ITERATIONS, values, seconds[-1], "objective", None, None, "iteration")
-            for callback in job.callbacks:
-                callback(record)
-
-        with threadpool_limits(1, user_api="blas"):  # products of matrices on several threads could change bits
-            found = newton(objective, data.n_features, after_iteration)
-        model = Linear(found.weights, standard, data.feature_names)
-        info = {
-            **model_info(job.params, data.info, data=sizes_of(data.lists)),
-            **measured(job.params, model, valid_sets),
-            "objective": found.value,
-            "pairs": float(n_pairs),
-            "iterations": found.iterations,
-            "converged": found.converged,
-            "seconds": seconds,
-            "round": "iteration",
-        }
-        return replace(model, info=info)
+    with threadpool_limits(1, user_api="blas"):  # products of matrices on several threads could change bits
+        found = newton(objective, data.n_features, after_iteration)
+    model = Linear(found.weights, standard, data.feature_names)
+    info = {
+        **model_info(job.params, data.info, data=sizes_of(data.lists)),
+        **measured(job.params, model, valid_sets),
+        "objective": found.value,
+        "pairs": float(n_pairs),
+        "iterations": found.iterations,
+        "converged": found.converged,
+        "seconds": seconds,
+        "round": "iteration",
+    }
+    return replace(model, info=info)

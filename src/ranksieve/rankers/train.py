@@ -15,7 +15,7 @@ from ranksieve.boosting.train_forest import train_forest
 from ranksieve.data.binning import Binning
 from ranksieve.data.data_file import COLUMN_PARAMETERS, DataFile
 from ranksieve.data.features import Described
-from ranksieve.errors import ParameterError, UnusedParameterWarning, param
+from ranksieve.errors import InterruptedTraining, ParameterError, UnusedParameterWarning, caller_level, param
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.kernels.numba_cache import report_first_compile
 from ranksieve.other_names import NEAREST
@@ -23,7 +23,7 @@ from ranksieve.parameter_table import unknown_parameter, with_parameters
 from ranksieve.params import Params
 from ranksieve.progress import training_progress
 from ranksieve.pruning.prune import prune
-from ranksieve.rankers.lightgbm import load_lightgbm
+from ranksieve.rankers.held_out import hold_out
 from ranksieve.threads import using_threads
 
 
@@ -56,7 +56,7 @@ def train(
         Sets to measure after each tree (or epoch). The first decides when to stop; the model returned is its best.
     init : model file, feature name, fitted ranker, or array of scores, optional
         What a boosted forest starts from in place of zero scores: the trees correct its errors (LambdaSMART). The
-        result scores as base plus new trees: one forest if the base is one, else a `Blend` of both. Scores are an
+        result adds the base and the new trees: one forest if the base is one, else a `Blend` of both. Scores are an
         array for the training set, or a mapping with one array for `"train"` and for each validation set; the forest
         returned then holds the new trees alone.
     callbacks : functions of a `Record`
@@ -69,7 +69,7 @@ def train(
     binning : Binning, optional
         Thresholds to use in place of learned ones.
     missing : "zero" or "nan"
-        What a feature absent from a LETOR line means.
+        The value of a feature that is absent from a LETOR line.
     categorical : str or list of str, optional
         Columns of a file or a table that hold categories: names or globs. Columns of a categorical type need not be
         named. For arrays, see `Dataset.from_arrays`.
@@ -141,11 +141,11 @@ def training_job(data: Any, params: dict[str, Any], *, valid: Any = None, argume
     """
     options = {name: params.pop(name) for name in ("callbacks", "missing") if name in params}
     categorical = params.pop("categorical", None)
-    parsed = parse_params(params, arguments, stacklevel=4)
+    parsed = parse_params(params, arguments)
     return TrainingJob(data if categorical is None else with_categories(data, categorical), parsed, valid, **options)
 
 
-def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = (), *, stacklevel: int = 3) -> Params:
+def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = ()) -> Params:
     """The parameters of a run. Unused parameters are a warning for forests and an error for other rankers.
 
     `arguments` are arguments of the calling function that other libraries name differently, for error messages.
@@ -165,16 +165,16 @@ def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = (), *, sta
     if not params.algorithm.is_forest:
         params.check_used()
     elif message := params.unused_message():
-        warnings.warn(UnusedParameterWarning(*message), stacklevel=stacklevel)
+        warnings.warn(UnusedParameterWarning(*message), stacklevel=caller_level())
     return params
 
 
 def run(job: TrainingJob) -> Any:
     """Train the model that a job describes: `train`, the command line and experiments end here."""
     params = job.params
-    _check_size(job)
     with using_threads(params.threads or os.cpu_count() or 1) as threads:
-        job = replace(job, threads=threads)
+        job = hold_out(replace(job, threads=threads))
+        _check_size(job)
         if job.cluster is not None:
             return job.cluster.train(job)
         if params.algorithm.is_forest:
@@ -182,7 +182,10 @@ def run(job: TrainingJob) -> Any:
         else:
             job.check_forest_options()
             model = params.ranker_rule(job)
-        return prune_to_size(model, job)
+        try:
+            return prune_to_size(model, job)
+        except KeyboardInterrupt:
+            raise InterruptedTraining(model) from None
 
 
 def _check_size(job: TrainingJob) -> None:
@@ -197,7 +200,10 @@ def _check_size(job: TrainingJob) -> None:
 
 
 def prune_to_size(model: Any, job: TrainingJob) -> Any:
-    """The model, a forest with more than `params.size` trees pruned to these on the first validation set."""
+    """The model, a forest with more than `params.size` trees pruned to these on the first validation set.
+
+    Ctrl-C raises `KeyboardInterrupt`, also where pruning has a first result.
+    """
     params = job.params
     if not 0 < params.size < getattr(model, "n_trees", 0):
         return model
@@ -206,10 +212,6 @@ def prune_to_size(model: Any, job: TrainingJob) -> Any:
         model, valid=valid, rate=1.0 - params.size / model.n_trees, metric=params.metric, missing=job.missing,
         threads=params.threads, seed=params.seed,
     )  # fmt: skip
+    if pruned.info["pruning"]["interrupted"]:
+        raise KeyboardInterrupt
     return replace(pruned, info={**model.info, **pruned.info})
-
-
-def check_extra(algo: str) -> None:
-    """Refuse an algorithm whose optional dependency is not installed."""
-    if algo == "lightgbm":
-        load_lightgbm()

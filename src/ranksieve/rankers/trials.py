@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ranksieve.data.other_files import JOURNAL_LINE
 from ranksieve.errors import DataError, ParameterError, import_extra
 from ranksieve.files import locked
 from ranksieve.parameter_table import flag
@@ -24,7 +25,7 @@ SPACE: dict[str, Any] = {  # of what an algorithm uses
     "feature-fraction": {"low": 0.2, "high": 1.0},
     "negatives": {"low": 0.01, "high": 0.5, "log": True},
 }
-LINE = b'{"op_code":'  # how the lines of a journal begin
+LINE = JOURNAL_LINE.encode()
 STARTUP = 10  # trials at random before the others follow them
 WARM_UP_TREES = 50  # a trial is not compared with others before
 
@@ -76,7 +77,27 @@ def _suggested(trial: Any, name: str, distribution: Any) -> Any:
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial: the values tried and the validation metric at the best tree; a stopped one was worse than others."""
+    """One trial of a search.
+
+    Attributes
+    ----------
+    values
+        The values that were tried, by parameter.
+    value
+        The validation metric at the best tree.
+    stopped
+        Whether the trial ended early, because it was worse than others.
+    seconds
+        How long it took.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> train, valid = rs.synth.cubic(20), rs.synth.cubic(10, start=20)
+    >>> found = rs.tune(train, valid=valid, trials=2, space={"leaves": [4, 8]}, algo="lambdamart", trees=5)
+    >>> [trial.values["leaves"] in (4, 8) for trial in found.trials]
+    [True, True]
+    """
 
     values: dict[str, Any]
     value: float
@@ -109,15 +130,15 @@ class Trials:
         """Refuse trials that this search cannot have made."""
         for trial in self._study.get_trials(deepcopy=False):
             if any(self._distributions[name] != found for name, found in trial.distributions.items()):
-                raise ValueError(f"a trial is of {trial.distributions}")
+                raise ValueError(f"the trial {trial.number} has another search space")
             if trial.state == self._optuna.trial.TrialState.COMPLETE and trial.value is None:
                 raise ValueError(f"the trial {trial.number} has no value")
-            first = trial.system_attrs.get("fixed_params", {})  # of a trial that waits
+            first = trial.system_attrs.get("fixed_params", {})  # the values of a waiting trial
             if not all(self._has(name, value) for name, value in first.items()):
-                raise ValueError(f"a trial is to have {first}")
+                raise ValueError(f"the trial {trial.number} would try {first}")
         for one in self.done():
             if not math.isfinite(one.value) or not all(self._has(name, value) for name, value in one.values.items()):
-                raise ValueError(f"a trial has {one.value} for {one.values}")
+                raise ValueError(f"a trial has the metric {one.value} with {one.values}")
 
     def done(self) -> list[Trial]:
         """The trials so far, in order; without those that failed or were interrupted."""
@@ -140,7 +161,7 @@ class Trials:
     def try_first(self, values: Mapping[str, Any]) -> None:
         """Values for the first trial, if there was none yet; those outside the space are left to the search."""
         waiting = self._study.get_trials(deepcopy=False, states=(self._optuna.trial.TrialState.WAITING,))
-        if not waiting and not self.done():  # an interrupted first trial is none
+        if not waiting and not self.done():  # an interrupted first trial does not count
             self._study.enqueue_trial({name: value for name, value in values.items() if self._has(name, value)})
 
     def _has(self, name: str, value: Any) -> bool:
@@ -191,9 +212,9 @@ def _open_journal(optuna: Any, path: Path) -> Any:
         *lines, unfinished = file.read().split(b"\n")
         for line in lines:
             if not (line.startswith(LINE) and isinstance(json.loads(line), dict)):
-                raise ValueError(f"a line is {line[:40]!r}")
+                raise ValueError(f"the line {line[:40]!r} is not JSON of a journal")
         if not LINE.startswith(unfinished[: len(LINE)]):
-            raise ValueError(f"the last line is {unfinished[:40]!r}")
+            raise ValueError(f"the last line {unfinished[:40]!r} is not JSON of a journal")
         if unfinished:
             file.truncate(file.tell() - len(unfinished))
     backend = optuna.storages.journal.JournalFileBackend(str(path), lock_obj=JournalLock(path))

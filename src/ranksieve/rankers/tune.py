@@ -16,9 +16,10 @@ import numpy as np
 
 from ranksieve.boosting.callbacks import checked_mean
 from ranksieve.boosting.checkpoint import checksums
-from ranksieve.boosting.disk_training import store_of
+from ranksieve.boosting.disk_training import display_of, store_of
 from ranksieve.boosting.initial_scores import TRAIN, ModelBase
 from ranksieve.boosting.job import TrainingJob, named_sets, report_data
+from ranksieve.boosting.train_forest import minimum_selects_all
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
@@ -38,41 +39,108 @@ from ranksieve.text_formats import counted
 
 @dataclass(frozen=True)
 class TuningRecord:
-    """How far a search is, passed to callbacks after each tree."""
+    """How far a search is, passed to the callbacks of `tune` after each tree.
+
+    Attributes
+    ----------
+    seconds
+        Since the search began.
+    trials
+        Number of finished trials.
+    best
+        The best value of the metric so far; None before the first.
+    step
+        Number of trees of the current trial.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> train, valid = rs.synth.cubic(20), rs.synth.cubic(10, start=20)
+    >>> done = []
+    >>> given = {"trials": 2, "space": {"leaves": [4, 8]}, "algo": "lambdamart", "trees": 3}
+    >>> _ = rs.tune(train, valid=valid, callbacks=[lambda record: done.append(record.trials)], **given)
+    >>> min(done), max(done)
+    (0, 2)
+    """
 
     seconds: float
-    trials: int  # that are done
+    trials: int
     best: float | None
-    step: int  # trees of the trial at hand
+    step: int
 
 
 @dataclass(frozen=True)
 class ChosenTrial:
-    """A trial whose model is a part of the result."""
+    """A trial whose model is a part of the result of `tune`.
 
-    values: dict[str, Any]  # of the parameters that were searched, by name
-    value: float  # the metric on the validation lists
-    params: Params  # `trees` is smaller if the trial ended when the time was up
+    Attributes
+    ----------
+    values
+        The values of the parameters that were searched, by name.
+    value
+        The metric on the validation lists.
+    params
+        All parameters; `trees` is smaller if the trial ended when the time was up.
+    model
+        The model.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> train, valid = rs.synth.cubic(20), rs.synth.cubic(10, start=20)
+    >>> found = rs.tune(train, valid=valid, trials=2, space={"leaves": [4, 8]}, algo="lambdamart", trees=5)
+    >>> best = found.chosen[0]
+    >>> best.values["leaves"] == best.params.leaves, best.model.n_trees <= 5
+    (True, True)
+    """
+
+    values: dict[str, Any]
+    value: float
+    params: Params
     model: Model
 
     @property
     def flags(self) -> str:
         """The parameters that differ from their defaults, as on the command line."""
-        known = table()
-        given = {name: value for name, value in self.params.as_dict().items() if name in known}
-        changed = {name: value for name, value in given.items() if value != known[name].default}
-        return " ".join(_flag(name, value) for name, value in changed.items())
+        return _flags(self.params)
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a search found: the model, which is the mean of the best trials' models, and all trials."""
+    """What a search found, as `tune` returns it.
+
+    Attributes
+    ----------
+    model
+        The mean of the best trials' models.
+    best_score
+        The metric of `model` on the validation lists.
+    metric
+        The name of the metric.
+    chosen
+        The trials that `model` is the mean of, best first.
+    trials
+        All trials.
+    size
+        Number of trees that `model`, and not each trial, is pruned to; 0: it is not pruned.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> train, valid = rs.synth.cubic(20), rs.synth.cubic(10, start=20)
+    >>> found = rs.tune(train, valid=valid, trials=2, space={"leaves": [4, 8]}, algo="lambdamart", trees=5)
+    >>> found.values["leaves"] in (4, 8), len(found.trials)
+    (True, 2)
+    >>> "--algo lambdamart" in found.flags  # for `ranksieve train`
+    True
+    """
 
     model: Model
-    best_score: float  # of the model, on the validation lists
+    best_score: float
     metric: str
-    chosen: Sequence[ChosenTrial]  # those that the model is the mean of, best first
+    chosen: Sequence[ChosenTrial]
     trials: Sequence[Trial]
+    size: int = 0
 
     @property
     def values(self) -> dict[str, Any]:
@@ -81,17 +149,23 @@ class Tuned:
 
     @property
     def params(self) -> Params:
-        """The parameters of the best trial."""
-        return self.chosen[0].params
+        """The parameters of the best trial, and the size of the model."""
+        return self.chosen[0].params.replace(size=self.size)
 
     @property
     def flags(self) -> str:
         """The best trial's parameters that differ from their defaults, as on the command line."""
-        return self.chosen[0].flags
+        return _flags(self.params)
 
     def __repr__(self) -> str:
         mean = f", the mean of {len(self.chosen)}" if len(self.chosen) > 1 else ""
         return f"Tuned({self.metric} {self.best_score:.4f}, {counted(trial=len(self.trials))}{mean}, {self.flags})"
+
+
+def _flags(params: Params) -> str:
+    known = table()
+    given = {name: value for name, value in params.as_dict().items() if name in known}
+    return " ".join(_flag(name, value) for name, value in given.items() if value != known[name].default)
 
 
 def _flag(name: str, value: Any) -> str:
@@ -115,10 +189,11 @@ def tune(
 
     The first trial has the default parameters. A trial that is worse than the median of the others after as many trees
     is stopped. When the time is up, the last trial counts with the trees it has. The result is the mean of the models
-    of the best trials: the best of many trials fits the validation lists, and their mean is better on other lists.
+    of the best trials: the best of many trials fits the validation lists, and their mean is better on other lists. If
+    the mean is worse on the validation lists than the first trial, the result is the best trial's model.
 
-    Ctrl-C raises `InterruptedTuning`, whose `found` is the result of this search's finished trials; `KeyboardInterrupt`
-    if none of them is among the best.
+    Ctrl-C raises `InterruptedTuning`, whose `found` is the result of this search's finished trials, not pruned to
+    `size`; `KeyboardInterrupt` if none of them is among the best.
 
     Parameters
     ----------
@@ -133,7 +208,8 @@ def tune(
         Parameters to search by name: a list of values, or bounds as in `{"low": 8, "high": 128, "log": True}`. The
         default has leaves, learning rate, smallest leaf, L2, feature fraction and share of negatives.
     journal : file name, optional
-        Where trials are kept. A later search with the same data, parameters and space continues from there.
+        Where trials are kept. A later search with the same data, parameters and space continues from there. Their
+        models are not kept: the best trial is trained again, and the others to average if there is time.
     callbacks : functions of a `TuningRecord`
         Called after each tree.
     missing, categorical
@@ -160,9 +236,13 @@ def tune(
     given = set(canonical(params))
     wanted = {name: values for name, values in space.items() if set(canonical({name: 0})) - given}
     wanted = used_space(wanted, job.params)
-    if not wanted:
-        raise ParameterError("there is nothing to search: all parameters of the space are given or not used")
+    _check_searched(wanted)
     return _Search(job, wanted, minutes * 60.0, average).run(trials, None if journal is None else Path(journal))
+
+
+def _check_searched(space: Mapping[str, Any]) -> None:
+    if not space:
+        raise ParameterError("there is nothing to search: all parameters of the space are given or not used")
 
 
 class _Search:
@@ -178,8 +258,10 @@ class _Search:
             report_data(job.callbacks, TRAIN, data)
             valid = bin_like(valid, data, missing=job.missing, store=store)
             report_data(job.callbacks, "valid", valid)
+            self._space = _with_effect(space, job, data)
+            _check_searched(self._space)
         self._job = replace(job, data=data, valid=valid)
-        self._best: list[ChosenTrial] = []  # of this search, best first
+        self._best: list[ChosenTrial] = []  # best trials of this search, best first
         self._n_done, self._cut = 0, False
 
     def run(self, n_trials: int, journal: Path | None) -> Tuned:
@@ -187,15 +269,27 @@ class _Search:
         defaults = {name: self._base.as_dict().get(key) for name in self._space for key in canonical({name: 0})}
         trials.try_first({name: value for name, value in defaults.items() if value is not None})
         self._n_done = len(trials.done())
-        self._known = max((one.value for one in trials.best(1)), default=None)
+        self._known = next((one.value for one in trials.best(1)), None)
         try:
             trials.run(self._try, n_trials, seconds=self._seconds - (time.monotonic() - self._begin))
+            return self._found(trials, self._chosen(trials), self._base.size)
         except KeyboardInterrupt:
             known = [one for trial in self._averaged(trials) if (one := self._model_of(trial.values))]
             if not known:
                 raise KeyboardInterrupt from None
             raise InterruptedTuning(self._found(trials, known)) from None
-        return self._found(trials, [self._model_of(one.values) or self._again(one) for one in self._averaged(trials)])
+
+    def _chosen(self, trials: Trials) -> list[ChosenTrial]:
+        """The trials to average; those of an earlier search are trained again, all but the best while there is time."""
+        chosen: list[ChosenTrial] = []
+        for trial in self._averaged(trials):
+            one = self._model_of(trial.values)
+            if one is None and (not chosen or time.monotonic() - self._begin < self._seconds):
+                job = self._trial(trial.values, ())
+                one = ChosenTrial(dict(trial.values), trial.value, job.params, run(job))
+                self._best.append(one)
+            chosen += [one] if one else []
+        return chosen
 
     def _averaged(self, trials: Trials) -> list[Trial]:
         """The best trials; where there are few, none is worse than the first, which has the defaults."""
@@ -206,25 +300,21 @@ class _Search:
         """The trial of some values, with its model; None if an earlier search has run it."""
         return next((one for one in self._best if one.values == values), None)
 
-    def _again(self, trial: Trial) -> ChosenTrial:
-        """The trial of an earlier search, trained again."""
-        job = self._trial(trial.values, ())
-        return ChosenTrial(dict(trial.values), trial.value, job.params, run(job))
-
-    def _found(self, trials: Trials, chosen: Sequence[ChosenTrial]) -> Tuned:
-        model, score = chosen[0].model, chosen[0].value
-        if len(chosen) == 1:
-            chosen = [replace(chosen[0], params=chosen[0].params.replace(size=self._base.size))]
-        else:
+    def _found(self, trials: Trials, chosen: Sequence[ChosenTrial], size: int = 0) -> Tuned:
+        """The mean of the chosen trials' models, pruned to a size unless it is 0."""
+        model, score, done = chosen[0].model, chosen[0].value, trials.done()
+        if len(chosen) > 1:
             mean = mean_model([one.model for one in chosen])
-            score = self._measured(mean)
-            model = replace(
-                mean, info={**mean.info, "best_score": score, "trials": [one.params.as_dict() for one in chosen]}
-            )
-        pruned = prune_to_size(model, replace(self._job, params=self._base))
+            of_mean = self._measured(mean)
+            if of_mean < done[0].value:
+                chosen = chosen[:1]
+            else:
+                score, parts = of_mean, [one.params.as_dict() for one in chosen]
+                model = replace(mean, info={**mean.info, "best_score": score, "trials": parts})
+        pruned = prune_to_size(model, replace(self._job, params=self._base.replace(size=size)))
         if pruned is not model:
             score = pruned.info["best_score"]
-        return Tuned(pruned, score, self._base.metric, chosen, trials.done())
+        return Tuned(pruned, score, self._base.metric, chosen, done, size)
 
     def _measured(self, model: Any) -> float:
         """The metric of a model on the validation lists."""
@@ -253,7 +343,7 @@ class _Search:
 
     def _try(self, values: dict[str, Any], report: Report) -> float:
         def follow(record: Any) -> None:
-            self._tell(getattr(record, "step", 0))
+            self._report(getattr(record, "step", 0))
             if time.monotonic() - self._begin > self._seconds:
                 self._cut = True
                 raise KeyboardInterrupt  # training returns the model of its best tree so far
@@ -273,14 +363,30 @@ class _Search:
         self._n_done += 1
         if self._model_of(values) is None:
             self._best = sorted([*self._best, found], key=lambda one: -one.value)[: self._average]
-        self._tell(0)
+        self._report(0)
         return found.value
 
-    def _tell(self, step: int) -> None:
+    def _report(self, step: int) -> None:
         found = [self._known, *(one.value for one in self._best)]
         best = max((value for value in found if value is not None), default=None)
         for callback in self._callbacks:
             callback(TuningRecord(time.monotonic() - self._begin, self._n_done, best, step))
+
+
+def _with_effect(space: Mapping[str, Any], job: TrainingJob, data: Binned) -> dict[str, Any]:
+    """The space without the share of negatives, if all negatives of lists so short are selected whatever it is."""
+    names = {plain: name for name in space for plain in canonical({name: 0})}
+    is_fixed = names.keys().isdisjoint(("algo", "selection", "min_negatives"))
+    note = minimum_selects_all(data.lists, job.params) if is_fixed and "negatives" in names else ""
+    if not note:
+        return dict(space)
+    display = display_of(job.callbacks)
+    if display is not None:
+        display.note(
+            param("negatives"), f" is not searched: {note}",
+            param("min_negatives", job.params.selection_rule.min_negatives), " selects all of them",
+        )  # fmt: skip
+    return {name: wanted for name, wanted in space.items() if name != names["negatives"]}
 
 
 def _identity(data: Any) -> Any:

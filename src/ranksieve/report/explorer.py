@@ -9,13 +9,17 @@ import numpy as np
 
 from ranksieve.experiments.results import Group, Results
 
-MOST_QUERIES = 500  # of a data set; more would make the page large
+MOST_QUERIES = 500  # most queries of a data set; more would make the page large
 
 
 def explorer_data(results: Results) -> list[dict[str, Any]]:
-    """For each data set its queries, and each run's values and documents by query; plain lists and numbers."""
+    """For each data set its queries, and each run's values and documents by query; plain lists and numbers.
+
+    Data sets with a single run are left out: there is nothing to compare.
+    """
     metric = results.facts["metrics"][0]
-    return [found for data in results.data if (found := _explored(results, data, metric))["queries"]]
+    several = [data for data in results.data if len(results.best(data)) > 1]
+    return [found for data in several if (found := _explored(results, data, metric))["queries"]]
 
 
 def _explored(results: Results, data: str, metric: str) -> dict[str, Any]:

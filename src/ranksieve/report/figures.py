@@ -13,6 +13,7 @@ from ranksieve.evaluation.analyses import difference_by_size, rank_distribution,
 from ranksieve.experiments.results import CellResult, Group, Results
 from ranksieve.experiments.spec import FIGURES
 from ranksieve.report.result_tables import sampled_runs
+from ranksieve.report.size_tables import sized_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,16 +49,32 @@ def curves(results: Results, data: str) -> Named:
     panels = dict.fromkeys(_others(group.grid) for group in groups if len(group.grid) > 1) or {"": None}
     for panel in panels:
         drawn = [group for group in groups if _others(group.grid) in ("", panel)]
-        most = max(group.curve()[0][-1] for group in drawn)
+        forests = {group.label: _by_round(group) for group in drawn if group.n_trees is not None}
+        most = max((rounds[-1] for rounds, _ in forests.values()), default=1)
         shown = {  # rankers without trees have one value
-            group.label: ([1, most], [group.value(metric)] * 2) if group.n_trees is None else group.curve()
-            for group in drawn
+            group.label: forests.get(group.label, ([1, most], [group.value(metric)] * 2)) for group in drawn
         }
+        ax = plots.learning_curves(shown, metric=metric, baseline=baseline)
+        several = {group.run: size for group in drawn if (size := _trees_of_a_round(group)) > 1}
+        if several:
+            words = "; ".join(f"{run}: rounds of {size} trees" for run, size in several.items())
+            ax.set_xlabel(f"trees ({words})")
         where = f" ({panel})" if panel else ""
-        yield (
-            f"{metric} on the test lists of {data} by number of trees{where}",
-            plots.learning_curves(shown, metric=metric, baseline=baseline),
-        )
+        yield f"{metric} on the test lists of {data} by number of trees{where}", ax
+
+
+def _by_round(group: Group) -> tuple[np.ndarray, np.ndarray]:
+    """The curve by trees, or by rounds where a round grows several trees, one for each grade."""
+    trees, values = group.curve()
+    return trees // _trees_of_a_round(group), values
+
+
+def _trees_of_a_round(group: Group) -> int:
+    """How many trees are grown between two points of a curve: one for each grade, or one."""
+    if group.n_trees is None or group.in_rounds:
+        return 1
+    trees = group.curve()[0]
+    return int(trees[1] - trees[0]) if len(trees) > 1 else 1
 
 
 def _baseline_label(results: Results, data: str) -> str | None:
@@ -180,6 +197,20 @@ def efficiency(results: Results, data: str) -> Named:
             )
 
 
+def by_size(results: Results, data: str) -> Named:
+    """The metric of forests by their size; a figure for all that were trained, and one for each that was pruned."""
+    metric = results.facts["metrics"][0]
+    for title, lines in sized_runs(results, data):
+        points = {line.name: sorted((size.trees, size.value) for size in line.sizes) for line in lines}
+        if any(len(found) > 1 for found in points.values()):
+            shown = {name: tuple(np.transpose(found)) for name, found in points.items()}
+            ax = plots.learning_curves(shown, metric=metric, baseline=results.facts["baseline"])
+            legend = ax.get_legend()
+            for drawn in [*ax.lines, *(legend.get_lines() if legend is not None else ())]:
+                drawn.set(marker="o", markersize=3.5)
+            yield f"{metric} on {data} by number of trees{title}", ax
+
+
 def removed(results: Results, data: str) -> Named:
     """Which trees each strategy removed."""
     for title, models in _pruned(results, data):
@@ -228,10 +259,7 @@ def costs(results: Results, data: str) -> Named:
 
 
 def _in_rounds(results: Results, data: str) -> list[Group]:
-    return [
-        group for group in results.groups(data)
-        if group.pruned is None and group.params["algo"] == "xcleaver"
-    ]  # fmt: skip
+    return [group for group in results.groups(data) if group.in_rounds]
 
 
 def _others(grid: dict[str, Any]) -> str:
@@ -253,6 +281,7 @@ DRAWN: dict[str, Callable[[Results, str], Named]] = {
     "shared-leaves": shared,
     "shares": shares,
     "efficiency": efficiency,
+    "by-size": by_size,
     "removed": removed,
     "weights": weights,
     "phases": phases,

@@ -19,23 +19,23 @@ SUMS = ("n_docs", "n_positives")
 
 
 @dataclass(frozen=True)
-class Value:
+class TableCell:
     """A cell of a table: its text, and the number it is sorted by."""
 
     text: str
     number: float | None = None
 
 
-def number(value: float | None, style: str) -> Value:
+def number(value: float | None, style: str) -> TableCell:
     """A number, or a dash if there is none."""
-    return Value("–") if value is None else Value(format(value, style), value)
+    return TableCell("–") if value is None else TableCell(format(value, style), value)
 
 
 @dataclass(frozen=True)
 class ReportTable:
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     note: str = ""
 
     def markdown(self) -> str:
@@ -56,13 +56,14 @@ def comparison(results: Results, data: str) -> ReportTable:
     if len(groups) == 1:
         groups = [baseline if group.label == baseline.label else group for group in results.groups(data)]
     columns = {metric: metric}
-    columns |= {f"{metric} at {stage}": f"{metric}, first {stage} trees" for stage in results.facts["stages"]}
+    stages = [stage for stage in results.facts["stages"] if any(group.is_larger_than(stage) for group in groups)]
+    columns |= {f"{metric} at {stage}": f"{metric}, first {stage} trees" for stage in stages}
     rows = []
     for group in groups:
-        row = [Value(group.label), number(group.n_trees, ".0f")]
+        row = [TableCell(group.label), number(group.n_trees, ".0f")]
         for column in columns:
             known = group.has_stages or column == metric
-            row += _compared(group, baseline, column) if known else [Value("–")] * 3
+            row += _compared(group, baseline, column) if known else [TableCell("–")] * 3
         rows.append(tuple(row))
     n_queries = int(np.count_nonzero(~np.isnan(baseline.per_query(metric)[1])))
     return ReportTable(
@@ -75,17 +76,17 @@ def comparison(results: Results, data: str) -> ReportTable:
     )
 
 
-def _compared(group: Group, baseline: Group, column: str) -> list[Value]:
+def _compared(group: Group, baseline: Group, column: str) -> list[TableCell]:
     mean = group.value(column)
     if group is baseline:
-        return [number(mean, ".4f"), Value(""), Value("")]
+        return [number(mean, ".4f"), TableCell(""), TableCell("")]
     test, interval = compare(group, baseline, column)
     star = "\\*" if test.p_value <= SIGNIFICANT else ""
     percent = 100 / baseline.value(column) if baseline.value(column) else np.nan
     low, high = (percent * end for end in interval or (np.nan, np.nan))
     return [
-        Value(f"{mean:.4f}{star}", mean),
-        Value(f"{test.relative:+.1f}% [{low:+.1f}, {high:+.1f}]", test.relative),
+        TableCell(f"{mean:.4f}{star}", mean),
+        TableCell(f"{test.relative:+.1f}% [{low:+.1f}, {high:+.1f}]", test.relative),
         number(test.p_value, ".4f"),
     ]
 
@@ -118,10 +119,10 @@ def mutual_tests(results: Results, data: str, metric: str) -> ReportTable:
         values = group.per_query(metric)[1]
         low, high = paired_t_test(values, np.zeros(len(values))).interval or (np.nan, np.nan)
         half = 0.5 * (high - low)
-        row = [Value(group.label), number(group.value(metric), ".4f"), number(half, ".4f")]
+        row = [TableCell(group.label), number(group.value(metric), ".4f"), number(half, ".4f")]
         for other in groups:
             p_value = None if other is group else _t_test(group, other, metric)
-            row.append(Value("") if p_value is None else number(p_value, ".4f"))
+            row.append(TableCell("") if p_value is None else number(p_value, ".4f"))
         rows.append(tuple(row))
     return ReportTable(
         title=f"{metric} on {data}, every run against every other",
@@ -148,9 +149,9 @@ def share_table(results: Results, data: str) -> ReportTable:
         times = [groups[int(np.argmin(shares))].seconds("training"), full.seconds("training")]
         rows.append(
             (
-                Value(run),
+                TableCell(run),
                 *(number(share, ".1%") for share in found),
-                *(Value(f"{seconds:.2f} s", seconds) for seconds in times),
+                *(TableCell(f"{seconds:.2f} s", seconds) for seconds in times),
             )
         )
     return ReportTable(
@@ -177,7 +178,7 @@ def all_cells(results: Results, data: str) -> ReportTable:
         per_tree, training = group.seconds_per_tree, group.seconds("training")
         rows.append(
             (
-                Value(group.label),
+                TableCell(group.label),
                 number(group.valid, ".4f"),
                 *(number(group.value(metric), ".4f") for metric in metrics),
                 number(group.n_trees, ".0f"),
@@ -199,7 +200,7 @@ def all_cells(results: Results, data: str) -> ReportTable:
             *metrics,
             "trees",
             "ms per tree",
-            "s training",
+            "training, s",
             "documents used",
             "models",
         ),
@@ -219,9 +220,9 @@ def tuned_table(results: Results) -> ReportTable:
         columns=("", "data", "parameters", f"{results.facts['metrics'][0]}, validation", "trials"),
         rows=tuple(
             (
-                Value(one["run"]),
-                Value(one["data"]),
-                Value(chosen_parameters(one["best"])),
+                TableCell(one["run"]),
+                TableCell(one["data"]),
+                TableCell(chosen_parameters(one["best"])),
                 number(one["valid"], ".4f"),
                 number(one["trials"], "d"),
             )
@@ -249,13 +250,13 @@ def data_table(results: Results) -> ReportTable:
             documents, positives = (float(np.mean([one[name].sum() for one in lists])) for name in SUMS)
             rows.append(
                 (
-                    Value(f"{data}, {words}" + (f", mean of {len(folds)} folds" if len(folds) > 1 else "")),
+                    TableCell(f"{data}, {words}" + (f", mean of {len(folds)} folds" if len(folds) > 1 else "")),
                     number(queries, ",.0f"),
                     number(documents, ",.0f"),
                     number(positives, ",.0f"),
                     number(documents / queries, ",.0f"),
                     number(positives / queries, ".1f"),
-                    Value(_source(facts, part)),
+                    TableCell(_source(facts, part)),
                 )
             )
     return ReportTable(

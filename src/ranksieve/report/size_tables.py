@@ -9,12 +9,12 @@ import numpy as np
 
 from ranksieve.evaluation.significance import TestResult
 from ranksieve.experiments.results import Group, Results
-from ranksieve.report.result_tables import SIGNIFICANT, ReportTable, Value, compare, number
+from ranksieve.report.result_tables import SIGNIFICANT, ReportTable, TableCell, compare, number
 from ranksieve.text_formats import counted
 
 
 @dataclass(frozen=True)
-class Sized:
+class SizedForest:
     """A group's forest, or its first trees."""
 
     group: Group
@@ -40,19 +40,19 @@ class Sized:
         key = "full" if self.stage is None else str(self.stage)
         return float(np.mean([found.get(key, np.nan) for found in times]))
 
-    def against(self, other: Sized) -> TestResult:
+    def against(self, other: SizedForest) -> TestResult:
         return compare(self.group, other.group, self.column, other.column)[0]
 
 
 @dataclass
-class Line:
+class RunSizes:
     """A run at several sizes, and the full model it is compared with, if there is one."""
 
     name: str
-    reference: Sized | None
-    sizes: list[Sized] = field(default_factory=list)
+    reference: SizedForest | None
+    sizes: list[SizedForest] = field(default_factory=list)
 
-    def smallest_equivalent(self) -> Sized | None:
+    def smallest_equivalent(self) -> SizedForest | None:
         """The smallest size that is not significantly worse than the reference."""
         if self.reference is None:
             return None
@@ -66,7 +66,7 @@ class Line:
 def by_size(results: Results, data: str) -> Iterator[ReportTable]:
     """One table for all forests that were trained, and one for each forest that was pruned."""
     metric = results.facts["metrics"][0]
-    for title, lines in _blocks(results, data):
+    for title, lines in sized_runs(results, data):
         columns = sorted({size.trees for line in lines for size in line.sizes[:-1]} | _ends(lines))
         rows = tuple(_row(line, columns) for line in lines)
         yield ReportTable(
@@ -79,39 +79,39 @@ def by_size(results: Results, data: str) -> Iterator[ReportTable]:
         )
 
 
-def _ends(lines: list[Line]) -> set[int]:
+def _ends(lines: list[RunSizes]) -> set[int]:
     """Sizes of pruned forests, which have no others."""
     return {line.sizes[-1].trees for line in lines if line.sizes[0].group.pruned is not None}
 
 
-def _row(line: Line, columns: list[int]) -> tuple[Value, ...]:
+def _row(line: RunSizes, columns: list[int]) -> tuple[TableCell, ...]:
     by_trees = {size.trees: size for size in line.sizes}
     smallest = line.smallest_equivalent()
     cells = [_cell(by_trees.get(trees), line, smallest) for trees in columns]
     last = line.sizes[-1]
     whole = _cell(last, line, smallest)
-    end = Value(f"{whole.text} ({last.trees})", whole.number) if last.group.pruned is None else Value("")
+    end = TableCell(f"{whole.text} ({last.trees})", whole.number) if last.group.pruned is None else TableCell("")
     if smallest is None or line.reference is None:
-        return Value(line.name), *cells, end, Value(""), Value(""), Value("")
+        return TableCell(line.name), *cells, end, TableCell(""), TableCell(""), TableCell("")
     removed, p = 1 - smallest.trees / line.reference.trees, smallest.against(line.reference).p_value
     found = (number(smallest.trees, "d"), number(removed, ".0%"), number(p, ".3f"))
-    return Value(line.name), *cells, end, *found
+    return TableCell(line.name), *cells, end, *found
 
 
-def _cell(size: Sized | None, line: Line, smallest: Sized | None) -> Value:
+def _cell(size: SizedForest | None, line: RunSizes, smallest: SizedForest | None) -> TableCell:
     if size is None:
-        return Value("")
+        return TableCell("")
     good = line.reference is not None and size.value >= line.reference.value
-    return Value(f"{size.value:.4f}" + "+" * good + "\\*" * (size is smallest), size.value)
+    return TableCell(f"{size.value:.4f}" + "+" * good + "\\*" * (size is smallest), size.value)
 
 
 def speed(results: Results, data: str) -> ReportTable:
     """Every full model and every smallest equivalent one: trees, quality and the time to score a document."""
     metric = results.facts["metrics"][0]
     groups = results.groups(data, results.facts["baseline"]) or results.groups(data)  # it may not be finished
-    baseline = Sized(groups[0], metric)
+    baseline = SizedForest(groups[0], metric)
     rows = []
-    for _, lines in _blocks(results, data):
+    for _, lines in sized_runs(results, data):
         for line in lines:
             smallest = line.smallest_equivalent()
             for size in [line.sizes[-1], *([smallest] if smallest not in (None, line.sizes[-1]) else [])]:
@@ -125,18 +125,18 @@ def speed(results: Results, data: str) -> ReportTable:
     )
 
 
-def _timed_row(name: str, size: Sized, baseline: Sized) -> tuple[Value, ...]:
-    head = Value(name), number(size.trees, "d")
+def _timed_row(name: str, size: SizedForest, baseline: SizedForest) -> tuple[TableCell, ...]:
+    head = TableCell(name), number(size.trees, "d")
     times = size.microseconds, baseline.microseconds / size.microseconds
-    tail = number(times[0], ".3g"), Value(f"{times[1]:.1f}×", times[1])
+    tail = number(times[0], ".3g"), TableCell(f"{times[1]:.1f}×", times[1])
     if size == baseline:
-        return *head, number(size.value, ".4f"), Value(""), *tail
+        return *head, number(size.value, ".4f"), TableCell(""), *tail
     test = size.against(baseline)
     star = "\\*" * (test.p_value <= SIGNIFICANT and test.difference > 0)
-    return *head, Value(f"{size.value:.4f}{star}", size.value), number(test.p_value, ".3f"), *tail
+    return *head, TableCell(f"{size.value:.4f}{star}", size.value), number(test.p_value, ".3f"), *tail
 
 
-def _blocks(results: Results, data: str) -> Iterator[tuple[str, list[Line]]]:
+def sized_runs(results: Results, data: str) -> Iterator[tuple[str, list[RunSizes]]]:
     """The lines of each table, and the end of its title: forests as they grow, and one forest pruned to sizes."""
     grown: list[Group] = []
     pruned: dict[tuple[str, int | None], list[Group]] = {}
@@ -152,7 +152,8 @@ def _blocks(results: Results, data: str) -> Iterator[tuple[str, list[Line]]]:
         whole = lines[0].reference
         if whole is not None:  # else the source is not finished
             sizes = [size for size in _stages(results, source[0]) if size.trees <= whole.trees]
-            yield f", pruned from {counted(tree=whole.trees)} of {run}", [Line(source[0].label, None, sizes), *lines]
+            title = f", pruned from {counted(tree=whole.trees)} of {run}"
+            yield title, [RunSizes(source[0].label, None, sizes), *lines]
 
 
 def _size_axis(group: Group) -> str:
@@ -162,7 +163,7 @@ def _size_axis(group: Group) -> str:
     return "first" if "first" in group.grid and "rate" not in group.grid else "rate"
 
 
-def _lines(results: Results, data: str, groups: list[Group]) -> Iterator[Line]:
+def _lines(results: Results, data: str, groups: list[Group]) -> Iterator[RunSizes]:
     """Groups that differ by size alone are one line."""
     found: dict[str, list[Group]] = {}
     for group in groups:
@@ -171,19 +172,19 @@ def _lines(results: Results, data: str, groups: list[Group]) -> Iterator[Line]:
     for name, members in found.items():
         sizes = [size for group in members for size in _stages(results, group)]
         sizes.sort(key=lambda size: size.trees)
-        yield Line(name, _reference(results, data, members[0]), sizes)
+        yield RunSizes(name, _reference(results, data, members[0]), sizes)
 
 
-def _stages(results: Results, group: Group) -> list[Sized]:
+def _stages(results: Results, group: Group) -> list[SizedForest]:
     """A group at its stages: those at which a round ended, if it is made in rounds; none if it is pruned as a whole."""
     metric, ends = results.facts["metrics"][0], group.first.facts["rounds"]
     new_trees = (group.n_trees or 0) - group.base_trees
     stages = [stage for stage in sorted(results.facts["stages"]) if stage < new_trees and group.has_stages]
     stages = [stage for stage in stages if not ends or stage in ends]
-    return [*(Sized(group, metric, stage) for stage in stages), Sized(group, metric)]
+    return [*(SizedForest(group, metric, stage) for stage in stages), SizedForest(group, metric)]
 
 
-def _reference(results: Results, data: str, group: Group) -> Sized | None:
+def _reference(results: Results, data: str, group: Group) -> SizedForest | None:
     """The full model: the trees that were pruned, or the forest of X-CLEaVER's base algorithm."""
     metric, params = results.facts["metrics"][0], group.params
     if group.pruned is not None:
@@ -191,10 +192,10 @@ def _reference(results: Results, data: str, group: Group) -> Sized | None:
         if not source:
             return None
         first = group.pruned.get("first") if _size_axis(group) == "rate" else None
-        return Sized(source[0], metric, first if first is not None and first < (source[0].n_trees or 0) else None)
+        return SizedForest(source[0], metric, first if first is not None and first < (source[0].n_trees or 0) else None)
     if params["algo"] != "xcleaver":
         return None
     plain = [one for one in results.groups(data) if one.pruned is None]
     same = [one for one in plain if one.params["algo"] == params["base"]]
     chosen = same or results.groups(data, results.facts["baseline"])
-    return Sized(chosen[0], metric) if chosen else None
+    return SizedForest(chosen[0], metric) if chosen else None

@@ -27,7 +27,7 @@ from ranksieve.report.result_tables import (
 )
 from ranksieve.report.size_tables import by_size, speed
 
-MOST_COLUMNS = 4  # that fit a phone's screen; wider tables become lists there
+MOST_COLUMNS = 4  # so many columns fit a phone's screen; wider tables become lists there
 FOLDER = "report"
 SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "ranksieve"}  # text stays text; equal input, equal file
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # equal for all versions of matplotlib
@@ -156,12 +156,12 @@ def write_report(results: Results, out: str | os.PathLike[str] | None = None) ->
     try:
         (folder / "figures").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"{folder}: cannot be made ({error.strerror}); choose another folder") from error
+        raise DataError(f"{folder}: cannot be created ({error.strerror}); choose another folder") from error
     pictures = []
     for picture in figures(results):
         _save(picture.figure, folder / "figures" / f"{picture.name}.svg")
         pictures.append(picture)
-    head, foot, found = _head(results), _made_with(results), list(tables(results))
+    head, foot, found = _head(results), _versions_text(results), list(tables(results))
     shown = [f"![{one.title}](figures/{one.name}.svg)\n\n*{one.title}.* {one.caption}" for one in pictures]
     parts = [head, *(table.markdown() for table in found), *shown, data_table(results).markdown(), foot]
     with atomic_path(folder / "report.md") as path:
@@ -209,12 +209,13 @@ def _head(results: Results) -> str:
         lines.append(facts["about"].strip())
     if facts["quick"]:
         lines.append("Quick size: it shows that everything works, not which run is best.")
+    lines += facts.get("notes", [])
     if results.unfinished:
         lines.append(f"Unfinished: {len(results.unfinished)} of {len(facts['cells'])} models are missing.")
     return "\n\n".join(lines)
 
 
-def _made_with(results: Results) -> str:
+def _versions_text(results: Results) -> str:
     facts = results.facts
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     conventions = "; ".join(results.cells[0].facts["conventions"])

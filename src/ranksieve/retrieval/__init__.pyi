@@ -1,27 +1,16 @@
-from .analysis import Analyzer
-from .encoders import SvdEncoder
-from .feature_sets import feature_set
-from .first_stage import FirstStage
-from .fusion import fuse
-from .index import Index
-from .labelling import extract_features
-from .pipeline import Pipeline
-from .run_evaluation import evaluate_run
-from .searching import Retriever, retrieve, search
-from .tuning import tune
-
-__all__ = [
-    "Analyzer",
-    "FirstStage",
-    "Index",
-    "Pipeline",
-    "Retriever",
-    "SvdEncoder",
-    "evaluate_run",
-    "extract_features",
-    "feature_set",
-    "fuse",
-    "retrieve",
-    "search",
-    "tune",
-]
+from .analysis import Analyzer as Analyzer
+from .encoders import SvdEncoder as SvdEncoder
+from .feature_sets import FeatureSet as FeatureSet
+from .feature_sets import feature_set as feature_set
+from .first_stage import FirstStage as FirstStage
+from .fusion import fuse as fuse
+from .labelling import extract_features as extract_features
+from .pipeline import Scored as Scored
+from .run_evaluation import evaluate_run as evaluate_run
+from .runs import Run as Run
+from .searching import Hit as Hit
+from .searching import Retriever as Retriever
+from .searching import retrieve as retrieve
+from .searching import search as search
+from .tuning import TunedStage as TunedStage
+from .tuning import tune as tune

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import shlex
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import DataError, ParameterError, ParamName, check_once, param
 from ranksieve.files import atomic_folder
 from ranksieve.retrieval.analysis import Analyzer, Field, parse_field
-from ranksieve.retrieval.corpus import IDS, Corpus
-from ranksieve.retrieval.document_writing import DocumentReader, StoredTexts
+from ranksieve.retrieval.corpus import IDS, Corpus, fields_by_kind
+from ranksieve.retrieval.document_writing import DocumentReader, StoredTexts, as_number
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index_header import HEADER, VECTOR_SIZES, IndexHeader, VectorInfo
 from ranksieve.retrieval.inverting import Inverter
@@ -24,11 +27,22 @@ from ranksieve.retrieval.merging import PostingsRun, merge_runs
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.storage import IndexWriter
 from ranksieve.retrieval.vector_building import VectorSource, vector_source
+from ranksieve.text_formats import counted
 
 FIRST_DOCUMENTS = 1_000  # in which text fields are found
 MOST_FIELDS = 255  # a field's number is one byte
+SUGGESTED_FIELDS = 8
 LEAST_MEMORY = 1 << 20
 RUNS = "runs"
+
+
+class FieldNames(ParamName):
+    """A parameter that takes names of fields, in a message; the command line has a flag for each of them."""
+
+    @property
+    def flag(self) -> str:
+        flag = "--" + self.name.removesuffix("s")
+        return " ".join(f"{flag} {shlex.quote(name)}" for name in self.value) if self.value else flag
 
 
 @dataclass(frozen=True)
@@ -80,27 +94,46 @@ class IndexSettings:
         first = corpus.first_fields(1 if given else FIRST_DOCUMENTS)
         if not first:
             raise DataError(f"{corpus.name}: holds no documents; expected at least one")
-        id = self.id or next((name for name in IDS if name in first[0][1]), IDS[0])
+        id = self.id or next((name for name in IDS if name in first[0]), IDS[0])
         analyzer = self.analyzer or Analyzer()
         fields = [
             field if isinstance(field, Field) else parse_field(field, analyzer, positions=self.positions)
             for field in given
         ]
         if not fields:
-            texts = dict.fromkeys(name for _, found in first for name, text in found.items() if text)
-            names = [name for name in texts if name not in (id, *self.number_names())]
-            fields = [Field(name, analyzer=analyzer, positions=self.positions) for name in names]
-            if not fields:
-                raise DataError(
-                    f"no field of {first[0][0]} and the next {len(first) - 1} holds text; name fields to index"
-                )
-        names = [field.name for field in fields]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise ParameterError(f"the field {twice[0]!r} is given twice; name each field once")
+            texts = self._text_fields(corpus, first, id)
+            fields = [Field(name, analyzer=analyzer, positions=self.positions) for name in texts]
+        check_once((f"the field {field.name!r}" for field in fields), "name each field once")
         if len(fields) > MOST_FIELDS:
-            raise ParameterError(f"got {len(fields)} fields; an index has at most {MOST_FIELDS}")
+            raise ParameterError(f"got {len(fields)} fields; an index has at most {MOST_FIELDS}; name fewer")
         return fields, id
+
+    def _text_fields(self, corpus: Corpus, first: Sequence[dict[str, str]], id: str) -> list[str]:
+        """The fields that hold text in the first documents, whose fields and what they hold are given."""
+        others = (id, *self.number_names())
+        texts = Counter(
+            name for found in first for name, kind in found.items() if kind == "text" and name not in others
+        )
+        of_first = f"the first {counted(document=len(first))}"
+        if not texts:
+            for place, document in itertools.islice(corpus.documents(), FIRST_DOCUMENTS):
+                for name in self.number_names():
+                    as_number(place, name, document.get(name))  # the reason may be text that is given as numbers
+            kinds = {name: kind for found in first for name, kind in found.items() if kind and name not in others}
+            holds = f"; they hold {fields_by_kind(kinds)}" if kinds else ""
+            raise DataError(
+                f"{corpus.name}: no field of {of_first} holds text{holds}; name fields to index with ",
+                FieldNames("fields"),
+            )
+        if len(texts) > MOST_FIELDS:
+            frequent = texts.most_common(SUGGESTED_FIELDS)
+            shares = ", ".join(f"{name} ({count / len(first):.0%})" for name, count in frequent)
+            raise ParameterError(
+                f"{corpus.name}: got {len(texts)} fields of text; an index has at most {MOST_FIELDS}; name those to "
+                "index, as in ", FieldNames("fields", [name for name, _ in frequent[:2]]),
+                f"; most frequent in {of_first}: {shares}",
+            )  # fmt: skip
+        return list(texts)
 
 
 def build_index(

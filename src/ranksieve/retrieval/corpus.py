@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,18 +16,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ranksieve.data.compression import first_bytes, open_text
+from ranksieve.data.compression import PARQUET_MAGIC, first_bytes, open_text
 from ranksieve.data.pipes import spool_pipe
 from ranksieve.errors import DataError
-from ranksieve.text_formats import counted
+from ranksieve.text_formats import counted, some_of
 
 Document = dict[str, Any]
-MAGIC = b"PAR1"
 BATCH_ROWS = 1_024
 BUFFER_BYTES = 1 << 16
 IDS = ("id", "_id", "docno", "doc_id", "docid")  # fields that hold a document's id, where none is named
 MISSING = ("NAType", "NaTType")  # types of missing values in pandas, which need not be installed
-MOST_WORDS = 5  # of the name of a column
+MOST_WORDS = 5  # most words of the name of a column
+FIRST_VALUES = 16  # values of a list that tell what it holds
 SPACE = re.compile(r"\s")
 FORMATS = "JSON Lines, tab-separated text with a header, Parquet, or a folder of text files"
 
@@ -46,23 +46,16 @@ class Corpus:
         self._documents: Iterator[tuple[str, Document]] | None = None if files else _given_documents(source)
         self.name = ", ".join(map(str, self._files)) or "the corpus"
 
-    def first_fields(self, most: int) -> list[tuple[str, dict[str, bool]]]:
-        """The places of the first documents, and for each of their fields whether it is text."""
+    def first_fields(self, most: int) -> list[dict[str, str]]:
+        """What each field of the first documents holds, as `kind_of_value` names it."""
         if self._documents is None:
             first = self.documents()
         else:
             first, self._documents = itertools.tee(self._documents)
         return [
-            (place, {name: is_text(value) for name, value in document.items()})
-            for place, document in itertools.islice(first, most)
+            {name: kind_of_value(value) for name, value in document.items()}
+            for _, document in itertools.islice(first, most)
         ]
-
-    def number_fields(self, most: int) -> list[str]:
-        """The fields that hold numbers in the first documents of files."""
-        first = itertools.islice(self.documents() if self._files else (), most)
-        return list(
-            dict.fromkeys(name for _, document in first for name in document if is_plain_number(document[name]))
-        )
 
     def documents(self) -> Iterator[tuple[str, Document]]:
         """Every document and its place, such as `corpus.jsonl:17`."""
@@ -103,7 +96,7 @@ def read_documents(path: str | os.PathLike[str]) -> Iterator[tuple[str, Document
     name = os.fspath(path)
     if os.path.isdir(name):
         return _folder(Path(name))
-    if first_bytes(name, FORMATS).startswith(MAGIC):
+    if first_bytes(name, FORMATS).startswith(PARQUET_MAGIC):
         return _parquet(name)
     return _text(name)
 
@@ -200,7 +193,7 @@ def is_missing(value: Any) -> bool:
 
 
 def is_plain_number(value: Any) -> bool:
-    """Whether a value is a number; truth values are none, nor are missing ones."""
+    """Whether a value is a number; booleans and missing values are not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and not is_missing(value)
 
 
@@ -209,6 +202,44 @@ def is_text(value: Any) -> bool:
     if isinstance(value, list | np.ndarray):
         return len(value) > 0 and all(isinstance(one, str) for one in value)
     return isinstance(value, str)
+
+
+def kind_of_value(value: Any) -> str:
+    """What a field with this value holds: text, numbers, booleans, objects, lists of these; empty if it is missing.
+
+    Of a list, the first values tell.
+
+    Examples
+    --------
+    >>> kind_of_value(["red", "wine"]), kind_of_value([1, 2]), kind_of_value({"k": "v"}), kind_of_value(None)
+    ('text', 'lists of numbers', 'objects', '')
+    """
+    if is_text(value):
+        return "text"
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
+        return "lists of numbers" if value.size else ""
+    if isinstance(value, list | tuple | np.ndarray):
+        kinds = set(itertools.islice(filter(None, map(kind_of_value, value)), FIRST_VALUES))
+        return f"lists of {kinds.pop() if len(kinds) == 1 else 'different values'}" if kinds else ""
+    if is_plain_number(value):
+        return "numbers"
+    if isinstance(value, bool | np.bool_):
+        return "booleans"
+    if isinstance(value, dict):
+        return "objects"
+    return "" if is_missing(value) else "other values"
+
+
+def fields_by_kind(kinds: Mapping[str, str]) -> str:
+    """Fields and what they hold.
+
+    Examples
+    --------
+    >>> fields_by_kind({"price": "numbers", "shop": "objects", "stock": "numbers"})
+    'price, stock (numbers), shop (objects)'
+    """
+    names = {kind: [name for name, held in kinds.items() if held == kind] for kind in dict.fromkeys(kinds.values())}
+    return ", ".join(f"{some_of(some)} ({kind})" for kind, some in names.items())
 
 
 def plain_text(value: Any) -> str | None:

@@ -12,7 +12,7 @@ import numpy as np
 from ranksieve.data.lists import check_id
 from ranksieve.errors import DataError, param
 from ranksieve.retrieval.analysis import Field
-from ranksieve.retrieval.corpus import IDS, Corpus, Document, plain_text
+from ranksieve.retrieval.corpus import IDS, Corpus, Document, kind_of_value, plain_text
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.storage import IndexWriter
 from ranksieve.retrieval.texts import packed, unpacked
@@ -21,6 +21,21 @@ from ranksieve.text_formats import counted, some_of
 KEPT_IDS = 1_000  # in memory before they are written
 KEPT_TEXTS = 1 << 18  # bytes
 LARGEST = float(np.finfo(np.float32).max)
+
+
+def as_number(place: str, name: str, value: Any) -> float:
+    """The number in a field of a document; NaN if it is missing."""
+    try:
+        number = float("nan" if value is None or value == "" else value)
+        if abs(number) > LARGEST:
+            raise ValueError
+    except (TypeError, ValueError, OverflowError) as error:
+        held = kind_of_value(value)
+        got = f"is {value!r}" if held == "numbers" else f"holds {held}, not numbers: {value!r:.60}"
+        raise DataError(
+            f"{place}: {name} {got}; expected a number in single precision, or null where there is none"
+        ) from error
+    return number
 
 
 class StoredTexts:
@@ -71,6 +86,7 @@ class DocumentReader:
         self._hashes, self._ends = array("q"), array("q")
         self._ids: list[bytes] = []
         self._found = [False] * len(fields)
+        self._held = [""] * len(fields)  # what else than text the fields hold
         self._id_bytes = 0
 
     def sizes(self) -> dict[str, int]:
@@ -81,13 +97,20 @@ class DocumentReader:
         place, document = item
         self._add_id(place, document)
         for name, column in zip(self._names, self._numbers, strict=True):
-            column.append(self._number(place, name, document.get(name)))
+            number = as_number(place, name, document.get(name))
+            if number != number:
+                self._notes.add(f"documents without the number {name!r}", place)
+            column.append(number)
         texts = [field.text(document) for field in self._fields]
         for number, text in enumerate(texts):
-            if text is None:
-                self._notes.add(f"documents without the field {self._fields[number].source!r}", place)
-            else:
+            if text is not None:
                 self._found[number] = True
+                continue
+            source = self._fields[number].source
+            held = kind_of_value(document.get(source))
+            self._held[number] = self._held[number] or held
+            lack = f"whose field {source!r} holds {held}" if held else f"without the field {source!r}"
+            self._notes.add(f"documents {lack}", place)
         return texts
 
     def _add_id(self, place: str, document: Document) -> None:
@@ -121,22 +144,11 @@ class DocumentReader:
         self._writer.append("id_bytes", np.frombuffer(b"".join(self._ids), np.uint8))
         self._ids.clear()
 
-    def _number(self, place: str, name: str, value: Any) -> float:
-        try:
-            number = float("nan" if value is None or value == "" else value)
-            if abs(number) > LARGEST:
-                raise ValueError
-        except (TypeError, ValueError, OverflowError) as error:
-            raise DataError(
-                f"{place}: {name} is {value!r}; expected a number in single precision, or null where there is none"
-            ) from error
-        if number != number:
-            self._notes.add(f"documents without the number {name!r}", place)
-        return number
-
     def finish(self, corpus: Corpus) -> None:
         """Write the rest, and refuse fields that no document has and ids that two documents have."""
-        for field, found in zip(self._fields, self._found, strict=True):
+        for field, found, held in zip(self._fields, self._found, self._held, strict=True):
+            if not found and held:
+                raise DataError(f"{field.source!r} holds {held}; expected text; name fields that hold text")
             if not found:
                 raise DataError(f"no document has the field {field.source!r}; name fields that the corpus has")
         self._write_ids()

@@ -23,12 +23,12 @@ FITTED_TEXTS = 20_000  # at most, spread evenly over the corpus
 FITTED_CHARACTERS = 20_000_000  # at most: each makes about one number of the matrix to decompose
 MOST_BUCKETS = 1 << 15
 FEWEST_BUCKETS = 1 << 10
-ITERATIONS = 4  # of the randomized SVD
+ITERATIONS = 4  # iterations of the randomized SVD
 
 
 @dataclass(frozen=True, eq=False)
 class SvdEncoder:
-    """Encodes texts by what their character n-grams occur with in the corpus (latent semantic analysis).
+    """Encodes texts by latent semantic analysis of the character n-grams in the corpus.
 
     N-grams are hashed, weighted by tf·idf, and reduced by a truncated singular value decomposition. An index that is
     built with `vectors="svd:128"` fits it on its texts and stores it, so that queries are encoded, too.

@@ -65,7 +65,7 @@ def read_feature_log(
     """
     absent, judged = check_missing(missing), as_judgements(judgements)
     files = [log] if isinstance(log, str | os.PathLike) else list(log)
-    rows = _Rows(id, field)
+    rows = _LoggedDocuments(id, field)
     with logged_notes() as notes:
         for file in files:
             rows.read(spool_pipe(file), notes)
@@ -81,7 +81,7 @@ def read_feature_log(
     return replace(data, info=replace(data.info, source=", ".join(map(str, files)), absent=absent))
 
 
-class _Rows:
+class _LoggedDocuments:
     """Logged documents in the order of the log, features in the order of their first occurrence."""
 
     def __init__(self, id: str | None, field: str) -> None:

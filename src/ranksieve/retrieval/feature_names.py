@@ -19,11 +19,13 @@ from ranksieve.data.index_features import (
     PROXIMITY,
     QUERY,
 )
-from ranksieve.errors import ParameterError, ParamName, did_you_mean
+from ranksieve.errors import ParameterError, Remedy, did_you_mean
 from ranksieve.text_formats import comma_hint, some_of, split_commas
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
+
+LIST_ALL = Remedy("ranksieve.retrieval.feature_names.layout_of(index).names", "ranksieve features INDEX --list")
 
 
 class Feature(NamedTuple):
@@ -94,24 +96,13 @@ def choose(names: Sequence[str], patterns: str | Sequence[str]) -> ChosenFeature
     return ChosenFeatures(plain_ones, relative_ones)
 
 
-class _Listing(ParamName):
-    """What lists all features, in a message."""
-
-    @property
-    def flag(self) -> str:
-        return "ranksieve features INDEX --list"
-
-    def __str__(self) -> str:
-        return "ranksieve.retrieval.feature_names.layout_of(index).names"
-
-
 def _matches(names: Sequence[str], plain: str, pattern: str) -> list[str]:
     found = [name for name in names if name == plain or fnmatch.fnmatchcase(name, plain)]
     if not found:
         raise ParameterError(
             f"no feature matches {pattern!r}; {did_you_mean(plain, names)}known: {some_of(names)}{comma_hint(names)}; "
             "list all with ",
-            _Listing("list"),
+            LIST_ALL,
         )
     return found
 

@@ -5,17 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ranksieve.data.read import check_missing
 from ranksieve.errors import ParameterError, check_choice, param
 from ranksieve.forest.formats.engine_features import has_counterpart
 
 SOLR = "org.apache.solr.ltr.feature."
 BM25_BOOST = 2.2  # k1 + 1, which Lucene leaves out of BM25
-MISSING = ("nan", "zero")
 Define = Callable[[str, str, bool], dict[str, Any]]  # field or number, query parameter, whether missing is NaN
 
 
 class FeatureSet(NamedTuple):
-    """What to upload to an engine, the features it defines, and those that the engine has no counterpart of."""
+    """Definitions of features for a search engine, as `feature_set` returns them.
+
+    Attributes
+    ----------
+    definition
+        What to upload to the engine, as `json.dump` takes it.
+    names
+        The features that it defines.
+    left_out
+        The features that the engine has no counterpart of.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> made = rs.retrieval.feature_set(["bm25.title", "window.title"], "solr", store="mine")
+    >>> [feature["store"] for feature in made.definition], made.left_out
+    (['mine'], ('window.title',))
+    """
 
     definition: Any
     names: tuple[str, ...]
@@ -48,7 +65,7 @@ SOLR_FEATURES: dict[str, Define] = {
 }
 
 
-class _Engine(NamedTuple):
+class _SearchEngine(NamedTuple):
     families: Mapping[str, Define]  # by what stands before the dot in a feature's name
     text: str  # usual name of the parameter with the query's text
     whole: Callable[[dict[str, dict[str, Any]], str, str | None], Any]
@@ -74,8 +91,8 @@ def _solr_set(found: dict[str, dict[str, Any]], _: str, store: str | None) -> An
     return [{**named, "name": name, **defined} for name, defined in found.items()]
 
 
-_PLUGIN = _Engine(PLUGIN_FEATURES, "keywords", _plugin_set)
-ENGINES = {"elasticsearch": _PLUGIN, "opensearch": _PLUGIN, "solr": _Engine(SOLR_FEATURES, "text", _solr_set)}
+_PLUGIN = _SearchEngine(PLUGIN_FEATURES, "keywords", _plugin_set)
+ENGINES = {"elasticsearch": _PLUGIN, "opensearch": _PLUGIN, "solr": _SearchEngine(SOLR_FEATURES, "text", _solr_set)}
 
 
 def feature_set(
@@ -113,7 +130,7 @@ def feature_set(
     {'match': {'title': {'query': '{{keywords}}', 'boost': 2.2}}}
     """
     check_choice("engine", engine, ENGINES)
-    check_choice("missing", missing, MISSING)
+    check_missing(missing)
     families, usual, whole = ENGINES[engine]
     found = {}
     for name in names:

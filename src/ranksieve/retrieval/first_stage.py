@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ranksieve.errors import DataError, ParameterError, check_choice, param
+from ranksieve.errors import DataError, ParameterError, ParamName, check_choice, param
 from ranksieve.files import atomic_path
 
 if TYPE_CHECKING:
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
 
 DENSE, HYBRID = "dense", "hybrid"
+
+
+class Setting(ParamName):
+    """A parameter of `FirstStage` in a message; the command line sets all but the weights with `--set`."""
+
+    @property
+    def flag(self) -> str:
+        return super().flag if self.name == "weights" else f"--set {self}"
 
 
 class Scoring(NamedTuple):
@@ -98,7 +106,7 @@ class FirstStage:
                 if value is None and name == "dense_share":
                     continue
                 if not (isinstance(value, int | float) and good(value)):
-                    raise ParameterError(f"{name} is {repr(value)[:40]}; expected {expected}")
+                    raise ParameterError(Setting(name), f" is {repr(value)[:40]}; expected {expected}")
 
     def as_dict(self) -> dict[str, Any]:
         """All parameters."""
@@ -174,7 +182,8 @@ class FirstStage:
         unknown = [key for key in given if key not in fields]
         if unknown:
             raise ParameterError(
-                f"{name} has the field {unknown[0]!r}, which the index does not have; its fields: {', '.join(fields)}"
+                Setting(name),
+                f" has the field {unknown[0]!r}, which the index does not have; its fields: {', '.join(fields)}",
             )
         values = np.array([given.get(key, default) for key in fields], dtype=np.float64)
         if name == "weights" and not values.any():
@@ -261,24 +270,24 @@ def _jelinek_mercer_terms(stage: FirstStage, n_docs: int, frequency: Any, share:
     return repeats, (1 - stage.mix) / (stage.mix * share)
 
 
-class _Model(NamedTuple):
+class _RetrievalModel(NamedTuple):
     scoring: Callable[[FirstStage, Any], Scoring]
     terms: Callable[..., tuple[Any, Any]]
     parameters: tuple[str, ...]
 
 
 MODELS = {  # the words of `hybrid` are scored by BM25F; `dense` has none
-    "bm25f": _Model(_bm25f, _bm25_terms, ("k1", "b", "k3")),
-    "bm25": _Model(_bm25, _bm25_terms, ("k1", "b", "k3")),
-    "dirichlet": _Model(_dirichlet, _dirichlet_terms, ("mu",)),
-    "jelinek-mercer": _Model(_jelinek_mercer, _jelinek_mercer_terms, ("mix",)),
-    "dfr": _Model(_dfr, _dfr_terms, ("c",)),
-    DENSE: _Model(_bm25f, _bm25_terms, ("ef",)),
-    HYBRID: _Model(_bm25f, _bm25_terms, ("k1", "b", "k3", "ef", "dense_share", "rrf_k", "pool")),
+    "bm25f": _RetrievalModel(_bm25f, _bm25_terms, ("k1", "b", "k3")),
+    "bm25": _RetrievalModel(_bm25, _bm25_terms, ("k1", "b", "k3")),
+    "dirichlet": _RetrievalModel(_dirichlet, _dirichlet_terms, ("mu",)),
+    "jelinek-mercer": _RetrievalModel(_jelinek_mercer, _jelinek_mercer_terms, ("mix",)),
+    "dfr": _RetrievalModel(_dfr, _dfr_terms, ("c",)),
+    DENSE: _RetrievalModel(_bm25f, _bm25_terms, ("ef",)),
+    HYBRID: _RetrievalModel(_bm25f, _bm25_terms, ("k1", "b", "k3", "ef", "dense_share", "rrf_k", "pool")),
 }
 
 LARGEST = sys.float_info.max  # an integer may be larger
-DEFAULTS = {"weights": 1.0, "b": 0.75}  # of fields that are not named
+DEFAULTS = {"weights": 1.0, "b": 0.75}  # values for fields that are not named
 RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     "weights": (lambda value: 0 <= value <= LARGEST, "numbers from 0"),
     "k1": (lambda value: 0 <= value <= LARGEST, "a number from 0"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import DataError, ParameterError, check_choice, check_number, check_whole, param
+from ranksieve.errors import DataError, ParameterError, check_choice, check_number, check_once, check_whole, param
 from ranksieve.retrieval.runs import Run, as_run
 from ranksieve.text_formats import counted
 
@@ -64,15 +65,16 @@ def fuse(
 
     Examples
     --------
-    >>> from ranksieve.retrieval.runs import Run
-    >>> words = Run.from_rows([("q1", "d1", 9.0), ("q1", "d2", 8.0), ("q1", "d3", 1.0)])
-    >>> vectors = Run.from_rows([("q1", "d2", 0.9), ("q1", "d4", 0.2)])
+    >>> import ranksieve as rs
+    >>> words = rs.retrieval.Run.from_rows([("q1", "d1", 9.0), ("q1", "d2", 8.0), ("q1", "d3", 1.0)])
+    >>> vectors = rs.retrieval.Run.from_rows([("q1", "d2", 0.9), ("q1", "d4", 0.2)])
     >>> fuse([words, vectors]).doc_ids.tolist()
     ['d2', 'd1', 'd4', 'd3']
     >>> fuse([words, vectors], "sum", weights=[0.8, 0.2]).scores.round(2).tolist()
     [0.9, 0.8, 0.0, 0.0]
     """
     points = points_of(method, norm, k)
+    check_once((os.fspath(run) for run in runs if isinstance(run, str | os.PathLike)), "name each run once")
     given = [run for run in map(as_run, runs) if run is not None]
     if len(given) < 2:
         raise ParameterError(f"{counted(run=len(given))} to fuse; give at least 2")

@@ -122,7 +122,7 @@ class Index:
         vector_ids
             The documents' ids in the order of the rows, or a file with one per line; the order of the corpus if None.
         similarity
-            What makes vectors similar: "cosine" or "dot".
+            The similarity of vectors: "cosine" or "dot".
         hnsw
             Build a graph for approximate search (extra `hnsw`), which `FirstStage("dense", ef=200)` uses.
 

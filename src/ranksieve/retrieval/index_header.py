@@ -12,13 +12,15 @@ from zlib import crc32
 
 import numpy as np
 
+from ranksieve.data.other_files import INDEX_HEADER, JSON_LINES, other_file
 from ranksieve.errors import DataError, RanksieveError
+from ranksieve.models.load import is_model
 from ranksieve.retrieval.analysis import Field
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.vectors import SIMILARITIES
 
 FORMAT = 6
-HEADER = "header.json"
+HEADER = INDEX_HEADER
 
 # Every array of an index: its type, and its shape in terms of the header's sizes (one size per axis).
 ARRAYS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -89,7 +91,7 @@ class IndexHeader:
     numbers: tuple[str, ...]
     sizes: dict[str, int]
     notes: tuple[str, ...]
-    checksums: dict[str, list[int]]  # of the blocks of every array
+    checksums: dict[str, list[int]]  # by array: the checksums of its blocks
     stage: FirstStage | None = None  # to use where none is given
     vectors: VectorInfo | None = None
 
@@ -134,7 +136,7 @@ class IndexHeader:
         """The header of an index, or an error with the reason why the folder is not one."""
         path = folder / HEADER
         if folder.is_file():
-            raise DataError(f"{folder}: is a file, not an index; make one with: ranksieve index {folder} --out INDEX")
+            raise DataError(f"{folder}: {_refusal(str(folder))}")
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
             version, checksum = operator.index(values["format"]), values.pop("checksum", None)
@@ -156,6 +158,16 @@ class IndexHeader:
             f"{folder}: is an index of format {version}, this version of ranksieve reads format {FORMAT}; "
             "index the corpus again"
         )
+
+
+def _refusal(path: str) -> str:
+    """What to say of a file in the place of an index."""
+    other = other_file(path)
+    if other is not None and other is not JSON_LINES:
+        return other.refusal("an index")
+    if other is None and is_model(path):
+        return f"is a model, not an index; give the index first, as in: ranksieve serve INDEX --model {path}"
+    return f"is a file, not an index; make one with: ranksieve index {path} --out INDEX"
 
 
 def _header_checksum(values: dict[str, Any]) -> int:

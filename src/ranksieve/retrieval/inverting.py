@@ -32,7 +32,7 @@ RUN_ARRAYS = {  # of a run on disk, one file each: names and types
 }
 
 
-class _Numbers(dict[str, int]):
+class _Vocabulary(dict[str, int]):
     """Numbers of words, in the order of their first occurrence."""
 
     def __missing__(self, word: str) -> int:
@@ -51,11 +51,11 @@ class Inverter:
         self._analyzer_of = np.array([self._analyzers.index(field.analyzer) for field in fields], dtype=np.int64)
         self._has_positions = np.array([field.positions for field in fields])
         self.n_docs = self.n_runs = 0
-        self.lengths: list[np.ndarray] = []  # of each run: (fields, documents)
+        self.lengths: list[np.ndarray] = []  # lengths of each run: (fields, documents)
         self._begin()
 
     def _begin(self) -> None:
-        self._words = _Numbers()
+        self._words = _Vocabulary()
         self._tokens = array("i")
         self._ends = array("q")
         self._texts = array("q")  # document · fields + field
@@ -95,7 +95,7 @@ class Inverter:
     def _analyse(self) -> tuple[list[bytes], np.ndarray, np.ndarray]:
         """The run's terms, sorted, and the numbers of the terms of every word under each analyzer."""
         words = list(self._words)
-        numbers = _Numbers()
+        numbers = _Vocabulary()
         starts, flat = np.zeros((len(self._analyzers), len(words) + 1), np.int64), array("i")
         for number, analyzer in enumerate(self._analyzers):
             analysed = analyzer.analyse(words)

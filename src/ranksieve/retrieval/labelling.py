@@ -136,7 +136,7 @@ def labelled_blocks(pairs: QueryCandidates, extractor: FeatureExtractor, notes: 
             yield Block(features, labels, [ids[q] for q in filled], sizes[filled], doc_ids=index.ids[found.docs])
 
 
-class Written(NamedTuple):
+class WrittenFeatures(NamedTuple):
     """What a file of features holds."""
 
     n_queries: int
@@ -152,7 +152,7 @@ def write_features(
     select: str | Sequence[str] = (),
     extra: Mapping[str, UserFeature] | None = None,
     threads: int | None = None,
-) -> Written:
+) -> WrittenFeatures:
     """Write the features of all pairs to a Parquet file, a block of queries at a time."""
     extractor = FeatureExtractor(pairs.retriever.index, select, extra, threads)
     counts = Counter[str]()
@@ -162,13 +162,13 @@ def write_features(
             counts.update(queries=len(block.run_ids), docs=block.n_docs, positives=int(np.count_nonzero(block.labels)))
             yield block
         if not counts["docs"]:
-            raise _nothing(notes)
+            raise _no_candidates(notes)
 
     with logged_notes() as notes:
         first_stage = None if extractor.first_stage is None else extractor.names.index(extractor.first_stage)
         info = FeatureInfo(extractor.names, first_stage, candidates=_origin(pairs, extractor))
         write_blocks(counted(), path, info, query_ids=pairs.queries)
-    return Written(counts["queries"], counts["docs"], counts["positives"], len(extractor.names))
+    return WrittenFeatures(counts["queries"], counts["docs"], counts["positives"], len(extractor.names))
 
 
 def extract_features(
@@ -222,7 +222,7 @@ def to_dataset(pairs: QueryCandidates, extractor: FeatureExtractor, notes: Notes
     """The features of all pairs in memory."""
     blocks = list(labelled_blocks(pairs, extractor, notes))
     if not blocks:
-        raise _nothing(notes)
+        raise _no_candidates(notes)
     run_ids = [id for block in blocks for id in block.run_ids]
     data = Dataset.from_arrays(
         np.concatenate([block.features for block in blocks]),
@@ -239,6 +239,6 @@ def _origin(pairs: QueryCandidates, extractor: FeatureExtractor) -> dict[str, An
     return {**pairs.provenance.as_dict(), **({} if encoder is None else {"encoder": encoder})}
 
 
-def _nothing(notes: Notes) -> DataError:
+def _no_candidates(notes: Notes) -> DataError:
     reasons = "".join(f"{note}; " for note in notes)
     return DataError(f"no query has candidates; {reasons}check that queries, run and index belong together")

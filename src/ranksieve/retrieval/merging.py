@@ -18,7 +18,7 @@ from ranksieve.retrieval.storage import IndexWriter
 
 WRITTEN_TERMS = 1 << 16  # buffered before they are appended
 BYTES_PER_ENTRY = 60  # of the stretch in memory: entries, positions, both once from the run and once merged
-BYTES_PER_TERM = 80  # of a run's terms in memory while vocabularies are merged
+BYTES_PER_TERM = 80  # memory for each term of a run while vocabularies are merged
 
 
 class PostingsRun:

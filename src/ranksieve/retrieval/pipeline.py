@@ -33,12 +33,32 @@ DEPTH = 1000  # candidates per query, where neither the caller nor the model giv
 
 
 class Scored(NamedTuple):
-    """The candidates of one query, in the order of the first stage."""
+    """The candidates of one query with their scores and features, as `Pipeline.score` returns them.
 
-    docs: np.ndarray  # numbers of documents
+    Attributes
+    ----------
+    docs
+        The numbers of the documents in the index, in the order of the first stage.
+    first_scores, scores
+        Scores by the first stage and by the model.
+    features
+        Values of the model's features: an array (n_docs, n_features).
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> corpus = [{"id": f"d{n}", "text": "red " * n + "wine " * (9 - n)} for n in range(9)]
+    >>> index = rs.Index.build(corpus, "index3")
+    >>> data = rs.retrieval.extract_features(index, {"q": "red wine"}, judgements={"q": {"d8": 1}})
+    >>> found = rs.Pipeline(index, rs.train(data, trees=2, leaves=2, min_docs=1)).score("red")
+    >>> [str(index.ids[doc]) for doc in found.docs[:2]], found.scores.shape
+    (['d8', 'd7'], (8,))
+    """
+
+    docs: np.ndarray
     first_scores: np.ndarray
-    scores: np.ndarray  # of the model
-    features: np.ndarray  # in the order of the model's features
+    scores: np.ndarray
+    features: np.ndarray
 
     @property
     def order(self) -> np.ndarray:
@@ -100,7 +120,7 @@ class Pipeline:
         encode: Encode | None = None,
         threads: int | None = None,
     ):
-        _check_order(index, model)
+        _check_arguments(index, model)
         self.model = load(model) if isinstance(model, str | os.PathLike) else model
         self._trained_on = Provenance.of_model(self.model)
         trained_depth = None if self._trained_on is None else self._trained_on.depth
@@ -172,10 +192,10 @@ class Pipeline:
         if run is not None or not self._has_searched:  # later searches have the same provenance
             self._has_searched = self._has_searched or run is None
             self._warn(pairs, stacklevel=stacklevel)
-        return next((found for _, found in self._scored(pairs, Notes())), self._nothing)
+        return next((found for _, found in self._scored(pairs, Notes())), self._no_documents)
 
     @property
-    def _nothing(self) -> Scored:
+    def _no_documents(self) -> Scored:
         empty = np.empty(0)
         return Scored(np.empty(0, np.int32), empty, empty, np.empty((0, len(self.model.feature_names)), np.float32))
 
@@ -315,7 +335,7 @@ class Pipeline:
 
 
 def check_order(model: str | os.PathLike[str], queries: str | os.PathLike[str]) -> None:
-    """Refuse a model file in the place of the queries; for a file that is not a model in the place of the model."""
+    """Called when `model` is not a model: if `queries` is one, the two were exchanged."""
     try:
         load(queries)
     except ModelError:
@@ -323,7 +343,7 @@ def check_order(model: str | os.PathLike[str], queries: str | os.PathLike[str]) 
     raise ParameterError(f"{queries}: is a model, and {model} is not; give the index, then the model, then the queries")
 
 
-def _check_order(index: Any, model: Any) -> None:
+def _check_arguments(index: Any, model: Any) -> None:
     """Refuse an index in the place of the model, and a model in that of the index."""
     are_files = all(isinstance(one, str | os.PathLike) for one in (index, model))
     if isinstance(model, Index | Retriever) or (are_files and os.path.isfile(index) and os.path.isdir(model)):

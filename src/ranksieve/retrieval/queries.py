@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.compression import first_bytes
+from ranksieve.data.compression import PARQUET_MAGIC, first_bytes
 from ranksieve.data.lists import check_id, starts_of
-from ranksieve.data.other_files import QUERY_IDS, QUERY_TEXTS
+from ranksieve.data.other_files import QRELS, QUERY_IDS, QUERY_TEXTS, RUN, other_file
 from ranksieve.data.pipes import spool_pipe
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval.analysis import Analyzer, words_of
-from ranksieve.retrieval.corpus import MAGIC, plain_text, read_documents, text_lines
+from ranksieve.retrieval.corpus import plain_text, read_documents, text_lines
 from ranksieve.retrieval.index import UNKNOWN, Index
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.runs import rows_of
@@ -44,7 +44,7 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
     name = spool_pipe(path)
     head = first_bytes(name, LINES)
     queries: Queries = {}
-    for place, id, text in _from_documents(name) if head.startswith(MAGIC) else _from_text(name):
+    for place, id, text in _from_documents(name) if head.startswith(PARQUET_MAGIC) else _from_text(name):
         if not id or id.split() != [id]:
             raise DataError(f"{place}: the query id {id!r} is empty or has spaces; expected {LINES}")
         check_id(id, "query", f"{place}: ")
@@ -58,6 +58,8 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
 
 def _from_text(path: str) -> Iterable[tuple[str, str, str]]:
     _, first = next(text_lines(path, LINES), (1, ""))
+    if first.count("\t") != 1 and (other := other_file(path)) in (RUN, QRELS):
+        raise DataError(f"{path}: {other.refusal('queries')}")
     if first.lstrip().startswith("{") or all(set(first.lower().split("\t")) & set(names) for names in KEYS):
         yield from _from_documents(path)
         return
@@ -158,7 +160,7 @@ class QueryAnalysis:
         numbers = [self._analyzers.index(field.analyzer) for field in index.fields]
         self._analyzer_of = np.array(numbers, dtype=np.int64)
         self._known: list[dict[str, tuple[int, ...]]] = [{} for _ in self._analyzers]
-        self._lock = threading.Lock()  # of the known words
+        self._lock = threading.Lock()  # guards the known words
 
     def prepare(self, texts: Iterable[str], encode: Callable[[], np.ndarray] | None = None) -> Prepared:
         """The terms of queries; `encode` makes their vectors."""

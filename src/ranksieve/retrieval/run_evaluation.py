@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from ranksieve.dtypes import LABEL, OFFSET
-from ranksieve.errors import DataError, ParameterError, check_arguments, param
+from ranksieve.data.lists import starts_of
+from ranksieve.dtypes import LABEL
+from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.evaluation.evaluate import Evaluation, wanted_metrics
-from ranksieve.evaluation.metric_table import is_positive
+from ranksieve.evaluation.metric_table import METRICS, count_positives, norms, sums
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.retrieval.runs import Judgements, Run, as_judgements, as_run
 from ranksieve.text_formats import some_of
 
 TIES = "equal scores by descending document id as in trec_eval"
 UNRETRIEVED = "relevant documents that a run does not have count as not found"
+Lists = tuple[np.ndarray, np.ndarray]  # labels, and the offsets of the queries
+_NOTHING = (np.empty(0, object), np.empty(0))
 MISSING_QUERIES = {0: "counted as 0", "skip": "left out"}  # judged queries that a run does not have
 
 
@@ -27,7 +30,6 @@ def evaluate_run(
     metrics: str | Metric | Iterable[str | Metric] = ("ndcg@10",),
     *,
     missing_queries: int | str = 0,
-    **unknown: NoReturn,
 ) -> Evaluation:
     """Measure runs on the judged queries; relevant documents that a run does not have count as not found.
 
@@ -55,7 +57,6 @@ def evaluate_run(
     >>> [evaluate_run({"mine": run}, judgements, "p@2", missing_queries=way).mean() for way in (0, "skip")]
     [0.25, 0.5]
     """
-    check_arguments("evaluate_run", unknown, ("metrics", "missing_queries"))
     if isinstance(missing_queries, bool) or missing_queries not in tuple(MISSING_QUERIES):
         raise ParameterError(param("missing_queries"), f" is {missing_queries!r}; expected 0 or 'skip'")
     runs = {name: as_run(run) for name, run in runs.items()}
@@ -75,19 +76,20 @@ def evaluate_run(
         if metric.ties != "order":
             raise ParameterError(f"{metric} has ties={metric.ties!r}, but runs have {TIES}; leave out ties")
     ids = np.array(list(judgements), dtype=object)
-    judged = [np.array(list(grades.values()), dtype=LABEL) for grades in judgements.values()]
+    judged = _joined([np.array(list(grades.values()), dtype=LABEL) for grades in judgements.values()])
+    highest = float(judged[0].max(initial=0))  # the same for all runs, whatever they retrieve
     values = {}
     for name, run in runs.items():
         found = {id: (docs, scores) for id, docs, scores in run.lists()}
-        retrieved = [_labels(*found.get(id, _NOTHING), judgements[id]) for id in judgements]
-        values[name] = {str(metric): _measure(metric, retrieved, judged) for metric in wanted}
+        retrieved = _joined([_labels(*found.get(id, _NOTHING), judgements[id]) for id in judgements])
+        values[name] = {str(metric): _measure(metric.with_highest(highest), retrieved, judged) for metric in wanted}
         if missing_queries == "skip":
             for numbers in values[name].values():
                 numbers[[id not in found for id in judgements]] = np.nan
     notes = [
         f"{name}: {note}"
         for name, run in runs.items()
-        for note in (_counts(run, judgements, missing_queries), _unjudged_documents(run, judgements))
+        for note in (_counts(run, judgements, missing_queries), unjudged_documents(run, judgements))
         if note
     ]
     if missing_queries == "skip" and len(runs) > 1:
@@ -105,7 +107,7 @@ def _counts(run: Run, judgements: Judgements, missing_queries: int | str) -> str
     return "; ".join(f"{what}: {count:,}" for what, count in counts.items() if count)
 
 
-def _unjudged_documents(run: Run, judgements: Judgements) -> str:
+def unjudged_documents(run: Run, judgements: Judgements) -> str:
     """A note if no document of the run is judged: their ids may be of another collection. Else empty."""
     found = [(id, docs) for id, docs, _ in run.lists() if id in judgements and len(docs)]
     if not found or any(not judgements[id].keys().isdisjoint(docs) for id, docs in found):
@@ -113,11 +115,8 @@ def _unjudged_documents(run: Run, judgements: Judgements) -> str:
     id, docs = found[0]
     return (
         f"none of its documents is judged for its query; query {id} has {some_of(list(docs), 2)}, judged are "
-        f"{some_of(list(judgements[id]), 2)}; are the document ids of the same collection?"
+        f"{some_of(list(judgements[id]), 2)}; document ids must be the same"
     )
-
-
-_NOTHING = (np.empty(0, object), np.empty(0))
 
 
 def _labels(docs: np.ndarray, scores: np.ndarray, grades: Mapping[str, float]) -> np.ndarray:
@@ -126,7 +125,7 @@ def _labels(docs: np.ndarray, scores: np.ndarray, grades: Mapping[str, float]) -
     return np.array([grades.get(docs[k], 0.0) for k in order], dtype=LABEL)
 
 
-def _measure(metric: Metric, retrieved: list[np.ndarray], judged: list[np.ndarray]) -> np.ndarray:
+def _measure(metric: Metric, retrieved: Lists, judged: Lists) -> np.ndarray:
     """The metric of every query.
 
     A metric of the retrieved lists alone does not count relevant documents that are missing from them, so what it
@@ -135,32 +134,21 @@ def _measure(metric: Metric, retrieved: list[np.ndarray], judged: list[np.ndarra
     if metric.name == "avg-ndcg" and metric.k is not None:
         parts = [_measure(replace(metric, name="ndcg", k=k), retrieved, judged) for k in range(1, metric.k + 1)]
         return np.asarray(np.mean(parts, axis=0))
-    positives = np.array([is_positive(metric, labels).sum() for labels in judged], dtype=float)
-    plain = replace(metric, ties="order", empty=0, one_label="count")
-    if metric.name == "ndcg":
-        gains = replace(plain, name="dcg")
-        values = _divided(_values(gains, retrieved), _values(gains, [np.sort(some)[::-1] for some in judged]))
+    labels, offsets = retrieved
+    scores = -np.arange(len(labels), dtype=float)
+    if METRICS[metric.name].is_sum:
+        by = norms(metric, *judged)
+        values = np.divide(sums(metric, labels, scores, offsets), by, out=np.zeros(len(by)), where=by > 0)
     else:
-        values = _values(plain, retrieved)
-        if metric.name in ("map", "recall"):
-            found = np.array([is_positive(metric, labels).sum() for labels in retrieved], dtype=float)
-            values = _divided(values * found, positives)
-    values[positives == 0] = np.nan if metric.empty == "skip" else float(metric.empty)
-    if metric.one_label == "skip":
-        values[[len(set(some)) == 1 for some in judged]] = np.nan
-    return values
+        values = np.zeros(len(offsets) - 1)
+        filled = np.diff(offsets) > 0
+        plain = replace(metric, empty=0, one_label="count")
+        if filled.any():
+            values[filled] = plain.per_query(labels, scores, np.append(0, offsets[1:][filled]))
+    values[count_positives(metric, *judged) == 0] = np.nan
+    return metric.finished(values, *judged)
 
 
-def _values(metric: Metric, lists: list[np.ndarray]) -> np.ndarray:
-    """The metric of lists that are in order; 0 for an empty list."""
-    values = np.zeros(len(lists))
-    filled = [number for number, labels in enumerate(lists) if len(labels)]
-    if filled:
-        labels = np.concatenate([lists[number] for number in filled])
-        offsets = np.cumsum([0, *(len(lists[number]) for number in filled)]).astype(OFFSET)
-        values[filled] = metric.per_query(labels, -np.arange(len(labels), dtype=float), offsets)
-    return values
-
-
-def _divided(values: np.ndarray, by: np.ndarray) -> np.ndarray:
-    return np.asarray(np.divide(values, by, out=np.zeros(len(values)), where=by > 0))
+def _joined(lists: list[np.ndarray]) -> Lists:
+    """The labels of several lists, and where each begins."""
+    return np.concatenate(lists), starts_of(np.array([len(labels) for labels in lists]))

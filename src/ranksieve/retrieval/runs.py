@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve.data.lists import check_id
-from ranksieve.data.other_files import INTEGER, QUERY_IDS
+from ranksieve.data.other_files import INTEGER, QUERY_IDS, other_text
 from ranksieve.data.pipes import spool_pipe
 from ranksieve.errors import DataError, import_extra
 from ranksieve.files import atomic_text
@@ -31,7 +32,25 @@ Judgements = Mapping[str, Mapping[str, float]]  # query id → document id → g
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """Ranked lists: query q has the rows `offsets[q]:offsets[q + 1]`, best first."""
+    """Ranked lists of documents: query q has the rows `offsets[q]:offsets[q + 1]`, best first.
+
+    Attributes
+    ----------
+    query_ids
+        The ids of the queries.
+    offsets
+        The first row of each query, and the number of rows.
+    doc_ids, scores
+        Id and score of each row.
+
+    Examples
+    --------
+    >>> run = Run.from_rows([("q1", "a", 1.5), ("q1", "b", 2.5), ("q2", "a", 0.5)])
+    >>> run
+    Run(2 queries, 3 documents)
+    >>> [(query, list(documents)) for query, documents, scores in run.lists()]
+    [('q1', ['b', 'a']), ('q2', ['a'])]
+    """
 
     query_ids: tuple[str, ...]
     offsets: np.ndarray
@@ -40,6 +59,7 @@ class Run:
 
     @property
     def n_queries(self) -> int:
+        """Number of queries."""
         return len(self.query_ids)
 
     def __len__(self) -> int:
@@ -129,7 +149,7 @@ def _run_rows(name: str) -> Iterator[tuple[str, str, str, str, int]]:
     for number, line in text_lines(name, RUN_LINE):
         cells = line.split()
         if len(cells) != 6:
-            raise DataError(f"{name}:{number}: has {counted(column=len(cells))}; expected {RUN_LINE}")
+            raise _wrong_columns(f"{name}:{number}", line, RUN_LINE)
         id, _, doc, rank, score, _ = cells
         if not INTEGER.fullmatch(rank):
             raise DataError(f"{name}:{number}: the rank {rank!r} is not an integer; expected {RUN_LINE}")
@@ -252,10 +272,29 @@ def judgement_rows(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, str
         if number == 1 and cells[0].lower() in QRELS_HEADS and _finite(cells[-1]) is None:
             continue
         if len(cells) not in (3, 4):
-            raise DataError(f"{name}:{number}: has {counted(column=len(cells))}; expected {QRELS_LINE}")
+            raise _wrong_columns(f"{name}:{number}", line, QRELS_LINE)
         if _finite(cells[-1]) is None:
+            if _looks_like(line):
+                raise _wrong_columns(f"{name}:{number}", line, QRELS_LINE)
             raise DataError(f"{name}:{number}: the grade {cells[-1]!r} is not a finite number; expected {QRELS_LINE}")
         yield f"{name}:{number}", cells[0], cells[-2], cells[-1]
+
+
+def _wrong_columns(place: str, line: str, expected: str) -> DataError:
+    """The error for a line with another number of columns than expected."""
+    looks, cells = _looks_like(line), line.split()
+    what = f"looks like {looks}" if looks else f"has {counted(column=len(cells))}"
+    return DataError(f"{place}: {what}; expected {expected}, with spaces or tabs between the columns")
+
+
+def _looks_like(line: str) -> str:
+    """The kind of file that has such a line, where another one is expected; empty if unknown."""
+    if line.lstrip().startswith(("{", "[")):
+        return "JSON"
+    if max(line.count(","), line.count(";")) > 1:
+        return "CSV"
+    kind = other_text(line.encode(), "")
+    return "" if kind is None else kind.name
 
 
 def _finite(value: Any) -> float | None:
@@ -263,9 +302,10 @@ def _finite(value: Any) -> float | None:
     if isinstance(value, str) and ("_" in value or not value.isascii()):
         return None
     try:
-        return float(value) if np.isfinite(float(value)) else None
+        number = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
+    return number if math.isfinite(number) else None
 
 
 def _graded(rows: Iterable[tuple[str, Any, Any, Any]]) -> Judgements:
@@ -286,15 +326,23 @@ def _graded(rows: Iterable[tuple[str, Any, Any, Any]]) -> Judgements:
 def note_unknown(judgements: Judgements, queries: Iterable[str], index: Index, notes: Notes) -> None:
     """Note judgements of documents that an index does not have, and of queries without a text.
 
-    If these are all judgements, they belong to other queries or to another corpus: that is an error.
+    If these are all judgements, they belong to other queries or to another corpus: that is an error, and so are
+    judgements with queries in the place of documents.
     """
     known, with_text = index.numbers_of_ids, set(queries)
+    pairs = [(id, doc) for id, grades in judgements.items() for doc in grades]
+    exchanged = sum(doc in with_text and id in known for id, doc in pairs)
+    if 2 * exchanged > len(pairs) and not any(id in with_text and doc in known for id, doc in pairs):
+        raise DataError(
+            f"queries and documents of the judgements are exchanged: {exchanged:,} of {counted(judgement=len(pairs))} "
+            "have the id of a document in the place of the query; give the query first, then the document"
+        )
     judged = {id: grades for id, grades in judgements.items() if id in with_text}
     if judgements and not judged:
-        raise _foreign(judgements, "query of the queries", next(iter(judgements)), next(iter(queries), ""))
+        raise _foreign(judgements, "one of these queries", next(iter(judgements)), next(iter(queries), ""))
     documents = [doc for grades in judged.values() for doc in grades]
     if documents and not any(doc in known for doc in documents):
-        raise _foreign(judged, "document of the index", documents[0], str(index.ids[0]))
+        raise _foreign(judged, "a document of the index", documents[0], str(index.ids[0]))
     for id, grades in judgements.items():
         if id in with_text:
             notes.extend("judgements are of documents that are not in the index", (d for d in grades if d not in known))
@@ -306,6 +354,6 @@ def _foreign(judgements: Judgements, what: str, got: str, expected: str) -> Data
     """The error for judgements of which none is of a known query or document."""
     n = sum(map(len, judgements.values()))
     return DataError(
-        f"none of the {counted(judgement=n)} is of a {what}: got ids like {got!r}, expected ids like {expected!r}; "
-        "give the judgements of these queries and this corpus"
+        f"no judgement is for {what}: got {counted(judgement=n)} with ids like {got!r}, expected ids like {expected!r}"
+        "; give the judgements of these queries and this corpus"
     )

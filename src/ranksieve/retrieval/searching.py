@@ -15,7 +15,7 @@ from ranksieve.data.lists import starts_of
 from ranksieve.errors import ParameterError, check_whole, param
 from ranksieve.kernels.retrieving import retrieve as retrieve_kernel
 from ranksieve.retrieval.encoders import QueryVectors, as_query_vectors
-from ranksieve.retrieval.first_stage import DENSE, HYBRID, FirstStage, as_first_stage
+from ranksieve.retrieval.first_stage import DENSE, HYBRID, FirstStage, Setting, as_first_stage
 from ranksieve.retrieval.fusion import fuse_numbers, points_of
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.notes import Notes, logged_notes
@@ -40,11 +40,30 @@ class Candidates:
 
 
 class Hit(NamedTuple):
-    """One document found."""
+    """One document found.
+
+    Attributes
+    ----------
+    docno
+        The id of the document.
+    score
+        Its score.
+    rank
+        Its rank, from 1, as in TREC runs.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
+    >>> for hit in rs.retrieval.search(rs.Index.build(corpus, "index4"), "red roses"):
+    ...     print(hit.rank, hit.docno)
+    1 b
+    2 a
+    """
 
     docno: str
     score: float
-    rank: int  # from 1, as in TREC runs
+    rank: int
 
 
 def check_text(text: Any) -> None:
@@ -118,8 +137,9 @@ class Retriever:
             )  # fmt: skip
         if self.stage.ef and self.index.graph is None:
             raise ParameterError(
-                f"ef is {self.stage.ef:g}, but the index {self.index.path} has no HNSW graph; index the corpus with ",
-                param("hnsw"), ", or use ef=0",
+                Setting("ef"),
+                f" is {self.stage.ef:g}, but the index {self.index.path} has no HNSW graph; index the corpus with ",
+                param("hnsw"), ", or use ", Setting("ef", 0),
             )  # fmt: skip
 
     @property

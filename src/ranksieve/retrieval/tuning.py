@@ -33,7 +33,23 @@ LEAST_GAIN = 1e-6
 
 @dataclass(frozen=True)
 class TunedStage:
-    """The first stage found, and the metric with it and before on the queries it was tuned on."""
+    """The first stage that `tune` found.
+
+    Attributes
+    ----------
+    stage
+        The first stage.
+    after, before
+        The metric with it, and with the first stage before, on the queries it was tuned on.
+
+    Examples
+    --------
+    >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
+    >>> found = tune(Index.build(corpus, "index2"), {"q1": "red"}, {"q1": {"b": 1}}, metric="mrr")
+    >>> found.after >= found.before
+    True
+    >>> found.stage.save("stage.json")
+    """
 
     stage: FirstStage
     after: float
@@ -50,7 +66,7 @@ def tune(
 ) -> TunedStage:
     """Tune the parameters of the first stage and the weights of fields on judgements, by coordinate ascent over grids.
 
-    What is tuned on a set of queries looks better on them than it is: measure on others.
+    The result looks better on these queries than it is. Measure it on other queries.
 
     Parameters
     ----------
@@ -72,12 +88,12 @@ def tune(
     wanted, first = parse_metric(metric), Retriever.of(index).for_queries(queries)
     index, stage = first.index, first.stage
     judged = {id: text for id, text in queries.items() if id in judgements}
-    if not judged:
-        raise DataError("no query has judgements to tune on; query ids must be the same in both files")
     with logged_notes() as notes:
         note_unknown(judgements, queries, index, notes)
         unjudged = (id for id in queries if id not in judged)
         notes.extend("queries have no judgements and do not count for tuning", unjudged)
+    if not judged:
+        raise DataError("no query has judgements to tune on; give judgements of these queries")
     depth = max(DEPTH, wanted.k or index.n_docs)
     judgements = {id: judgements[id] for id in judged}
     blocks = list(first.prepared_blocks(judged))
@@ -99,7 +115,10 @@ def tune(
 def ascend(
     index: Index, stage: FirstStage, measure: Callable[[FirstStage], float], best: float
 ) -> tuple[FirstStage, float]:
-    """The stage that changes of one value at a time lead to from one that measures `best`, and what it measures."""
+    """Change one value at a time until nothing improves; returns the best stage and its metric.
+
+    `best` is the metric of the given stage.
+    """
     for _ in range(ROUNDS):
         last = best
         for name, field in _coordinates(index, stage):

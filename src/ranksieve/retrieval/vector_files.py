@@ -29,7 +29,7 @@ class VectorTable:
     """
 
     parts: tuple[np.ndarray, ...]
-    names: tuple[str, ...]  # of the parts, for messages
+    names: tuple[str, ...]  # names of the parts, for messages
 
     @classmethod
     def of(cls, given: Any, what: str = "vectors") -> VectorTable:

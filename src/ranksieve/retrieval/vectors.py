@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 SIMILARITIES = ("cosine", "dot")
 BLOCK_ROWS = 1 << 13  # documents whose products are computed at a time
-MOST_PRODUCTS = 1 << 24  # of queries and documents that are kept at a time
+MOST_PRODUCTS = 1 << 24  # products of queries and documents that are in memory at a time
 SHORTEST = 1e-30  # vectors that are shorter count as zero: single precision cannot tell them apart
-ROUNDING = 2.0**-24  # of single precision
-NEIGHBOURS = 32  # of a document in the graph
+ROUNDING = 2.0**-24  # relative rounding error of single precision
+NEIGHBOURS = 32  # neighbours of a document in the graph
 CONSIDERED = 128  # documents that are considered as neighbours while it is built
 
 

@@ -34,7 +34,7 @@ FEATURES = re.compile(rb'"features"[ \t\n\r]*:[ \t\n\r]*')
 
 def to_matrix(vectors: Any, model: Model) -> np.ndarray:
     """The vectors as the model takes them: numbers, and for features with named categories their names."""
-    names = named(model.info.get("categories", {}))
+    names = named(model.categories)
     if not names:
         return _numbers(vectors)
     rows = vectors.tolist() if isinstance(vectors, np.ndarray) else vectors
@@ -97,7 +97,7 @@ def rerank(service: Service, body: bytes) -> Response:
     """The answer to a body of JSON; feature vectors are not checked one number at a time, which would take long."""
     given = decode(body)
     if not isinstance(given, dict):
-        raise DataError(f"the body is not an object with keys of {', '.join(RerankRequest.model_fields)}")
+        raise DataError(f"the body is not an object; expected the keys {', '.join(RerankRequest.model_fields)}")
     vectors = given.pop("features", None)
     wanted = RerankRequest.model_validate(given)
     name = service.model_name(wanted.model)

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 import ranksieve
 from ranksieve.errors import ParameterError, param
-from ranksieve.serve import answers, api, pages
+from ranksieve.serve import answers, api, html_pages
 from ranksieve.serve.problems import add_handlers
 from ranksieve.serve.security import Guard
 from ranksieve.serve.service import Service
@@ -56,7 +56,7 @@ def create_app(settings: Settings, when_ready: Callable[[], None] | None = None)
     add_handlers(app)
     app.state.service = service
     app.include_router(api.router)
-    app.include_router(pages.router)
+    app.include_router(html_pages.router)
     return Guard(app, settings, service.metrics)
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranksieve.evaluation.evaluate import Evaluation
+from ranksieve.evaluation.metric_table import log2_discounts
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.run_evaluation import evaluate_run
 from ranksieve.retrieval.runs import Judgements, Run
@@ -92,8 +93,9 @@ def disagreement(ranks: Sequence[int | None]) -> float:
     >>> disagreement([1, 1]), round(disagreement([1, None, 3]), 2)
     (0.0, 1.0)
     """
-    weights = [0.0 if rank is None else 1 / np.log2(1 + rank) for rank in ranks]
-    return float(max(weights) - min(weights))
+    weights = log2_discounts(rank for rank in ranks if rank is not None)
+    lowest = 0.0 if None in ranks else weights.min()
+    return float(weights.max(initial=0.0) - lowest)
 
 
 def open_questions(rankings: Rankings, judgements: Judgements, n_shown: int = SHOWN) -> dict[str, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ranksieve.evaluation.significance import TestResult
-from ranksieve.serve.comparison import ComparedRankers, measured, open_questions
+from ranksieve.serve.comparison import measured, open_questions
 from ranksieve.serve.page_state import PageState
 from ranksieve.serve.served_models import FIRST_STAGE
 from ranksieve.serve.service import Service
@@ -45,7 +45,9 @@ class QueriesView:
     n_queries: int  # that could be measured
     is_complete: bool
     without_text: int
-    n_unseen: int | None  # queries that no model was trained on; None where models do not say
+    trained_here: tuple[str, ...]  # models whose training queries are known
+    trained_elsewhere: tuple[str, ...]  # models whose training queries are not known
+    n_unseen: int | None  # queries that no model of the former was trained on; None if there is none
     between: TestResult | None = None  # of the second model against the first
 
 
@@ -55,9 +57,10 @@ def queries_view(service: Service, state: PageState, sort: str, *, unseen: bool)
     grades, texts = store.grades(), store.texts()
     judged = {id: texts[id] for id in grades if id in texts and any(grade > 0 for grade in grades[id].values())}
     judged = dict(list(judged.items())[: service.settings.limits.queries])
-    seen = trained_queries(service, columns)
+    known = {name: found for name in columns.names[1:] if (found := trained_queries(service, name)) is not None}
+    seen = set[str]().union(*known.values())
     fresh = {id: text for id, text in judged.items() if id not in seen}
-    chosen = fresh if unseen and seen and fresh else judged
+    chosen = fresh if unseen and fresh else judged
     rankings, is_complete = service.comparison.rankings(columns, chosen, SECONDS)
     evaluation = measured(rankings, grades)
     rows, totals, between = [], [], None
@@ -77,7 +80,9 @@ def queries_view(service: Service, state: PageState, sort: str, *, unseen: bool)
         len(chosen),
         is_complete,
         sum(id not in texts for id in grades),
-        len(fresh) if seen else None,
+        tuple(known),
+        tuple(name for name in columns.names[1:] if name not in known),
+        len(fresh) if known else None,
         between,
     )
 
@@ -95,14 +100,12 @@ def _sorted(rows: list[QueryRow], sort: str) -> list[QueryRow]:
     return sorted(rows, key=keys.get(name, keys["difference"]), reverse=reverse)
 
 
-def trained_queries(service: Service, columns: ComparedRankers) -> set[str]:
-    """Ids of the queries that models of the columns were trained or validated on, where they were trained here."""
-    found: set[str] = set()
-    for name in columns.names[1:]:
-        stored = service.models.find(name).model.info.get("judged_queries")
-        if isinstance(stored, Mapping) and isinstance(stored.get("train"), list):
-            found.update(map(str, stored["train"]))
-    return found
+def trained_queries(service: Service, name: str) -> set[str] | None:
+    """Ids of the queries that a model was trained or validated on; None where it does not say: trained elsewhere."""
+    stored = service.models.find(name).model.info.get("judged_queries")
+    if isinstance(stored, Mapping) and isinstance(stored.get("train"), list):
+        return set(map(str, stored["train"]))
+    return None
 
 
 def next_query(service: Service, state: PageState) -> str | None:

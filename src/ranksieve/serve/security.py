@@ -1,4 +1,4 @@
-"""`Guard`: who may ask what, sizes of requests, headers of answers, and counting; around the whole application."""
+"""`Guard`: checks access and sizes of requests, adds headers to answers, and counts; around the whole application."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.serve.comparison import Comparison
 from ranksieve.serve.engine import Engine
-from ranksieve.serve.judgements import JudgementStore
+from ranksieve.serve.judgement_store import JudgementStore
 from ranksieve.serve.problems import Refused
 from ranksieve.serve.request_metrics import RequestMetrics
 from ranksieve.serve.served_models import FIRST_STAGE, ModelStore
@@ -128,17 +128,15 @@ class Service:
             raise ParameterError(f"the query has {len(text):,} characters; at most {longest:,} are searched for")
         return text
 
-    def check_depth(self, depth: int | None) -> int | None:
+    def check_depth(self, depth: int | None) -> None:
         most = self.settings.limits.depth
         if depth is not None and not 1 <= depth <= most:
             raise ParameterError(f"the depth is {depth}; expected 1 to {most:,}")
-        return depth
 
-    def check_documents(self, count: int, name: str = "k") -> int:
+    def check_documents(self, count: int, name: str = "k") -> None:
         most = self.settings.limits.documents
         if not 1 <= count <= most:
             raise ParameterError(f"{name} is {count:,}; expected 1 to {most:,}")
-        return count
 
     def stage_with(self, weights: Sequence[str], model: str | None = None) -> FirstStage | None:
         """The first stage with weights such as `title:2`, or of another kind; None where both are as usual."""

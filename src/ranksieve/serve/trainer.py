@@ -60,7 +60,7 @@ class Trainer:
     def stop(self) -> None:
         """End training, whichever process of the service has started it; nothing is left of it."""
         if not self.close() and self._folder is not None and end_training(self._folder):
-            self._say_stopped()
+            self._write_stopped()
 
     def close(self) -> bool:
         """End training that this process has started, and say whether there was any."""
@@ -69,10 +69,10 @@ class Trainer:
                 return False
             self._process.terminate()
             self._process.join(10)
-            self._say_stopped()
+            self._write_stopped()
             return True
 
-    def _say_stopped(self) -> None:
+    def _write_stopped(self) -> None:
         if self._folder is not None and read_progress(self._folder).state == "running":
             write_progress(self._folder, Progress("failed", 0.0, "training was stopped"))
 

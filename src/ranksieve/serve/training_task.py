@@ -36,7 +36,7 @@ from ranksieve.user_functions import import_function
 FIRST = "first stage"
 FEWEST_QUERIES = 10  # with a relevant candidate: six to train on, two to stop by, two to measure
 SECONDS = 0.3  # between two reports
-SECONDS_TO_END = 10.0  # that a process may take to end
+SECONDS_TO_END = 10.0  # seconds that a process may take to end
 FEATURES_DONE, TREES_DONE = 0.3, 0.95  # shares of the work
 
 
@@ -124,10 +124,10 @@ def train_model(task: Task, report: Report) -> Path:
         data = _judged(index, task)
     report(Progress("running", FEATURES_DONE, f"training on {counted(query=data.n_queries)}"))
     parts = split(data, seed=0)
-    lists = thinned(parts[0], task.grades)
+    lists = with_sampled_negatives(parts[0], task.grades)
     params = {"min_docs": max(5, min(50, lists.n_docs // 40)), **task.params}  # few judgements need small leaves
     model: Forest = train(
-        lists, valid=thinned(parts[1], task.grades), algo="selgb", metric=METRIC, verbose=False,
+        lists, valid=with_sampled_negatives(parts[1], task.grades), algo="selgb", metric=METRIC, verbose=False,
         callbacks=[lambda record: report(_progress(record))], **params,
     )  # fmt: skip
     report(Progress("running", TREES_DONE, "measuring"))
@@ -146,22 +146,19 @@ def _judged(index: Index, task: Task) -> Dataset:
     encode = task.encode and import_function(task.encode, parameter="encode", signature="a function of texts")
     without = "!dense.*" if index.vectors is not None and not (encode or index.encoder) else ()
     retriever = Retriever(index, task.stage, query_vectors=encode or None)
-    data = (
-        extract_features(retriever, relevant, judgements=grades, depth=task.depth, select=without) if relevant else None
-    )
-    offsets = np.zeros(1, np.int64) if data is None else data.offsets
-    useful = [] if data is None else [
-        q for q in range(data.n_queries) if (data.labels[offsets[q] : offsets[q + 1]] > 0).any()
-    ]  # fmt: skip
-    if data is None or len(useful) < FEWEST_QUERIES:
+    useful = np.empty(0, np.int64)
+    if relevant:
+        data = extract_features(retriever, relevant, judgements=grades, depth=task.depth, select=without)
+        useful = np.flatnonzero(np.logical_or.reduceat(data.labels > 0, data.offsets[:-1]))
+    if len(useful) < FEWEST_QUERIES:
         raise DataError(
-            f"{counted(query=len(useful))} of {len(texts)} judged ones have a candidate with a grade above 0; training "
-            f"needs {FEWEST_QUERIES}: judge more, or use a larger depth"
+            f"{len(useful)} of {len(texts)} judged queries have a candidate with a grade above 0, but training needs "
+            f"{FEWEST_QUERIES}; judge more, or use a larger depth"
         )
     return data.take_queries(useful)
 
 
-def thinned(data: Dataset, grades: Judgements, seed: int = 0) -> Dataset:
+def with_sampled_negatives(data: Dataset, grades: Judgements, seed: int = 0) -> Dataset:
     """The judged documents of every query, and about as many others, drawn at random, as negatives.
 
     Judged documents are those that the page has shown. With all others as negatives the model would learn that what

@@ -60,7 +60,7 @@ def test_bad_files_are_refused_with_their_place(text, what):
 
 
 def test_unreadable_files(tmp_path):
-    with pytest.raises(ModelError, match=r"none.txt: cannot be read \(No such file"):
+    with pytest.raises(ModelError, match=r"none\.txt: no such file"):
         load_forest(tmp_path / "none.txt")
     (tmp_path / "model.pickle").write_bytes(b"tree\n\x80\x04\x95")
     with pytest.raises(ModelError, match=r"model.pickle:2: is not UTF-8 text"):

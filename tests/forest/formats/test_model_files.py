@@ -14,10 +14,22 @@ from ranksieve.forest.formats.model_files import load_forest, read_content
 
 @pytest.mark.parametrize("read", [read_content, load_forest, rs.load])
 def test_a_file_that_cannot_be_read_is_named(read, tmp_path):
-    with pytest.raises(ModelError, match=r"none\.txt: cannot be read \(No such file or directory\); check the path"):
+    with pytest.raises(ModelError, match=r"none\.txt: no such file; check the path"):
         read(tmp_path / "none.txt")
     with pytest.raises(ModelError, match=r"cannot be read \(Is a directory\)"):
         read(tmp_path)
+    (tmp_path / "header.json").write_text("{}")
+    with pytest.raises(ModelError, match=r"is an index, not a model; open it with rs.Index$") as index:
+        read(tmp_path)
+    assert "; it is for ranksieve retrieve, features" in index.value.for_command_line()
+
+
+def test_advice_for_data_in_place_of_a_model(tmp_path):
+    (tmp_path / "train.csv").write_text("label,qid,bm25\n1,1,0.5\n")
+    with pytest.raises(ModelError, match=r"train.csv: is data, not a model; rs.read reads it$") as data:
+        rs.load(tmp_path / "train.csv")
+    assert data.value.for_command_line().endswith("models come before data on the command line")
+    assert data.value.parameters == ()
 
 
 def test_the_content_is_the_bytes_of_the_file(tmp_path):

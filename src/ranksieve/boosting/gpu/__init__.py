@@ -1,1 +1,1 @@
-"""The parts of the boosting loop whose data is on a GPU: scores, validation sets, training lists and the grower."""
+"""The parts of the boosting loop that work on a GPU: scores, validation sets, training lists and the grower."""

@@ -6,8 +6,9 @@ import logging
 
 import numpy as np
 
+from ranksieve.boosting.backend import Backend
 from ranksieve.boosting.gpu.grower import GpuGrower
-from ranksieve.boosting.gpu.rows import GpuLists
+from ranksieve.boosting.gpu.rows import GpuLists, GpuSelected, GpuTarget
 from ranksieve.boosting.gpu.scores import GpuScores
 from ranksieve.boosting.gpu.validation import GpuValidationSet
 from ranksieve.boosting.job import TrainingJob
@@ -26,14 +27,16 @@ from ranksieve.text_formats import file_size, read_size
 
 LOG = logging.getLogger("ranksieve")
 
+# bytes of a document
 DOCUMENT_BYTES = 88  # scores, gains, weights, gradients, marks, and the numbers of rows
-SCORE_BYTES = 16  # of a document, for its score and its label
-KEPT_BYTES = 8  # more of a validation set: the scores under the trees that a model keeps
-UNKNOWN_SHARE = 0.25  # of the rows, where a rule of the user selects them
+SCORE_BYTES = 16  # its score and its label
+KEPT_BYTES = 8  # of a validation set: its score under the trees that the model keeps
+
+UNKNOWN_SHARE = 0.25  # assumed share of rows that a rule of the user selects
 
 
 def copied_rows(data: Binned, params: Params) -> int:
-    """About how many rows are copied for a tree, at most; 0 where trees are grown on all rows in place."""
+    """About how many rows are copied for a tree at most; 0 where trees are grown on all rows, without a copy."""
     rule, lists = params.selection_rule, data.lists
     if type(rule) is Everything:
         return int(params.row_fraction * lists.n_docs) if params.row_fraction < 1.0 else 0
@@ -44,9 +47,9 @@ def copied_rows(data: Binned, params: Params) -> int:
 
 
 def needed_bytes(data: Binned, params: Params, *, is_trained_on: bool, in_place: bool = True) -> int:
-    """Memory on the GPU that a data set takes; with `in_place`, its bins are on the GPU as a whole."""
+    """Memory on the GPU that a data set takes; with `in_place`, all of its bins are on the GPU."""
     n_docs, width = data.bins.shape
-    part = min(part_rows(width), n_docs)  # as it is sent, and by columns
+    part = min(part_rows(width), n_docs)  # rows of a part, which needs memory while it is sent, and by columns
     needed = SCORE_BYTES * n_docs + part * width
     needed += bytes_needed(n_docs, width, layouts=1 + is_trained_on) if in_place else bytes_needed(part, width, 1)
     if not is_trained_on:
@@ -58,11 +61,11 @@ def needed_bytes(data: Binned, params: Params, *, is_trained_on: bool, in_place:
     return needed
 
 
-class GpuBackend:
-    """Trains on a GPU: bins are sent once, and per tree only the tree and the metric come back.
+class GpuBackend(Backend[GpuSelected, GpuScores, GpuTarget]):
+    """Trains on a GPU: bins are sent once. For each tree, only the tree and the metric are sent back.
 
-    Bins that do not fit are sent again for each tree, which is trained on a selection of the rows; only the first tree,
-    which is trained on all rows, is then grown on the CPU.
+    Bins that do not fit into the GPU's memory are sent again for each tree. Then trees are trained on a selection of
+    the rows. The first tree, which is trained on all rows, is grown on the CPU.
     """
 
     def __init__(self, job: TrainingJob) -> None:
@@ -76,7 +79,15 @@ class GpuBackend:
         limit = job.params.memory
         self._free = free_memory() if limit == AUTO else min(read_size(limit), free_memory())
 
-    def scores(self, data: Binned, start: float | np.ndarray, *, is_trained_on: bool = False) -> GpuScores:
+    def training_scores(self, data: Binned, start: float | np.ndarray) -> GpuScores:
+        return self._scores(data, start, is_trained_on=True)
+
+    def validation_set(
+        self, name: str, data: Binned, start: float | np.ndarray, again: float | np.ndarray
+    ) -> GpuValidationSet:
+        return GpuValidationSet(name, data, self._scores(data, start, is_trained_on=False), again)
+
+    def _scores(self, data: Binned, start: float | np.ndarray, *, is_trained_on: bool) -> GpuScores:
         """The scores of a data set, whose bins are sent to the GPU."""
         what = f"{data.source}: training" if is_trained_on else f"{data.source}: validation"
         whole = needed_bytes(data, self._params, is_trained_on=is_trained_on)
@@ -91,7 +102,7 @@ class GpuBackend:
         return GpuScores(bins, np.full(data.lists.n_docs, start, np.float64), data.lists.offsets, self._params.leaves)
 
     def _streamed(self, data: Binned, whole: int, what: str, *, is_trained_on: bool) -> StreamedBins:
-        """Bins that do not fit."""
+        """Bins that do not fit into the GPU's memory, to be sent for each tree; an error where that is not possible."""
         least = needed_bytes(data, self._params, is_trained_on=is_trained_on, in_place=False)
         in_place = is_trained_on and not copied_rows(data, self._params)
         if in_place or least > self._free:
@@ -108,14 +119,9 @@ class GpuBackend:
         self._free -= least
         return StreamedBins(data.bins)
 
-    def validation_set(
-        self, name: str, data: Binned, scores: GpuScores, start: float | np.ndarray = 0.0
-    ) -> GpuValidationSet:
-        return GpuValidationSet(name, data, scores, start)
-
     def lists(self, data: Binned, metric: Metric, first_selection: int) -> GpuLists:
         assert self._trained is not None
-        if isinstance(self._trained, StreamedBins):  # what validation sets have left is for these
+        if isinstance(self._trained, StreamedBins):  # validation sets have what they need; the rest is for these
             n_sent = self._trained.keep(self._free)
             LOG.info("the bins of %s of %s documents are sent for each tree", f"{n_sent:,}", f"{data.lists.n_docs:,}")
         return GpuLists(data.lists, self._params, metric, first_selection, bins=self._trained)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ranksieve.boosting import fixed_point
@@ -12,6 +10,7 @@ from ranksieve.boosting.fixed_point import Scale, Scales, SumLimits, fits_one_in
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.boosting.tree import Tree
+from ranksieve.cuda import tree_tables as places
 from ranksieve.cuda.growth import Growth, SearchedNodes, TreeSpace
 from ranksieve.cuda.tree_tables import EXPONENTS, MOST_LEAVES, NOISE
 from ranksieve.data.binned import Binned
@@ -49,10 +48,10 @@ class GpuGrower(Grower):
         return data.bins  # no column is left out on the device
 
     def _allocate_histograms(self, n_planes: int) -> None:
-        """They are on the device."""
+        """Allocate nothing: histograms are on the device."""
 
-    def grow(self, target: Any, rng: np.random.Generator) -> tuple[Tree, None]:
-        """A tree fitted to the gradients of a `TreeSpace`; or, if they are on the host, a tree that is grown there."""
+    def grow(self, target: TreeSpace | TreeTarget, rng: np.random.Generator) -> tuple[Tree, None]:
+        """A tree fitted to the gradients of a `TreeSpace`; a tree for gradients on the host is grown on the CPU."""
         if isinstance(target, TreeTarget):
             return Grower(self._data, self._params, threads=self._threads).grow(target, rng)[0], None
         allowed = np.zeros(self._growth.n_columns, np.bool_)
@@ -60,7 +59,7 @@ class GpuGrower(Grower):
         key = self._draw_key(rng)
         nodes = self._run(target, allowed, key)
         if self._with_hess and (nodes.numbers[NOISE] > fixed_point.MOST_NOISE) != self._separate_hess:
-            self._separate_hess = not self._separate_hess  # as `Scale.packed` decides; mostly as for the tree before
+            self._separate_hess = not self._separate_hess  # as `Scale.packed` decides; it seldom changes between trees
             nodes = self._run(target, allowed, key)
         scales = self._scales_of(nodes, target.n_rows, key)
         grown, sums = self._grown(nodes, self._rules(scales.split))
@@ -70,18 +69,27 @@ class GpuGrower(Grower):
         return self._tree(scales, grown, sums), None
 
     def _run(self, space: TreeSpace, allowed: np.ndarray, key: int) -> SearchedNodes:
-        """The nodes of a tree, from packed sums or from two histograms."""
+        """The nodes of a tree, from one histogram of packed sums or from two histograms."""
         limits, p = SumLimits.of(space.n_rows), self._params
         is_packed = self._with_hess and not self._separate_hess
-        return self._growth.run(
-            space, allowed,
-            (limits.count_bits, limits.hess_bits if is_packed else 0, p.min_docs, self._newton, p.max_depth, key,
-             space.n_rows, self._growth.n_signs, limits.exact, limits.grad, limits.hess, self._with_hess),
-            (p.min_hessian, p.l2),
-        )  # fmt: skip
+        numbers = {
+            places.COUNT_BITS: limits.count_bits,
+            places.HESS_BITS: limits.hess_bits if is_packed else 0,
+            places.MIN_DOCS: p.min_docs,
+            places.NEWTON: self._newton,
+            places.MAX_DEPTH: p.max_depth,
+            places.KEY: key,
+            places.N_ROWS: space.n_rows,
+            places.N_SIGNS: self._growth.n_signs,
+            places.EXACT_ROOM: limits.exact,
+            places.GRAD_ROOM: limits.grad,
+            places.HESS_ROOM: limits.hess,
+            places.WITH_HESS: self._with_hess,
+        }
+        return self._growth.run(space, allowed, numbers, {places.MIN_HESS: p.min_hessian, places.L2: p.l2})
 
     def _scales_of(self, nodes: SearchedNodes, n_rows: int, key: int) -> Scales:
-        """The scales that the GPU has found, as in `Scales.of`."""
+        """The scales that the GPU has computed; the same as those of `Scales.of`."""
         grad, hess, exact_grad, exact_hess = nodes.numbers[EXPONENTS : EXPONENTS + 4].tolist()
         limits = SumLimits.of(n_rows)
         exact = Scale(limits.count_bits, exact_grad, exact_hess)
@@ -90,7 +98,7 @@ class GpuGrower(Grower):
         return Scales(exact, Scale(limits.count_bits, grad, hess, limits.hess_bits), 1, key)
 
     def _grown(self, nodes: SearchedNodes, rules: SplitRules) -> tuple[GrownTree, np.ndarray]:
-        """The tree that `next_split` makes of nodes searched on the device, and the exact sums of its leaves."""
+        """The tree that `next_split` builds from nodes searched on the device, and the exact sums of its leaves."""
         splits, gains, limits, leaves = grow_searched(
             nodes.found, nodes.cuts, nodes.children, (nodes.totals[0], nodes.hess_totals[0]), self._all_signs, rules,
             nodes.sums, new_state(self._most_leaves()),

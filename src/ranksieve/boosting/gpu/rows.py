@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.gpu.scores import GpuScores
-from ranksieve.boosting.gpu.selections import SELECTIONS, GpuRows
+from ranksieve.boosting.gpu.selections import SELECTIONS, GpuRows, GpuSelected, GpuView
 from ranksieve.boosting.objectives.lambdas import (
     ALL_RANKS,
     LambdaObjective,
@@ -22,10 +22,21 @@ from ranksieve.boosting.objectives.squared import SquaredError
 from ranksieve.boosting.objectives.xendcg import XeNdcg
 from ranksieve.boosting.objectives.yetiloss import YetiLoss
 from ranksieve.boosting.selections.random import Everything
-from ranksieve.boosting.training_rows import Gradients, ObjectiveView, TrainingLists, TreeTarget
+from ranksieve.boosting.training_rows import TrainingLists, TreeTarget
+from ranksieve.boosting.views import Gradients, ObjectiveView
 from ranksieve.cuda import marking
 from ranksieve.cuda.bins import GROUP, DeviceBins, StreamedBins
-from ranksieve.cuda.device import THREADS, CudaGraphs, beside, download, empty, join, n_blocks, overwrite, upload
+from ranksieve.cuda.device import (
+    THREADS,
+    CudaGraphs,
+    download,
+    empty,
+    join_side_stream,
+    n_blocks,
+    overwrite,
+    side_stream,
+    upload,
+)
 from ranksieve.cuda.gradients import (
     CrossEntropy,
     Lambdas,
@@ -39,22 +50,24 @@ from ranksieve.cuda.gradients import (
 from ranksieve.cuda.growth import TreeSpace
 from ranksieve.cuda.largest import CHOSEN
 from ranksieve.cuda.losses import Documents
-from ranksieve.data.negatives import share_of, starts_of
+from ranksieve.data.lists import share_of, starts_of
 from ranksieve.dtypes import ROW, SCORE
 from ranksieve.kernels.lambdas import NDCG
+
+GpuTarget = TreeSpace | TreeTarget  # on the device; on the host where a tree is grown on the CPU
 
 
 @dataclass(frozen=True)
 class GpuObjective:
-    """Gradients on a GPU, and the ideal values of lists that they are divided by."""
+    """An objective on a GPU: its gradients, the gains of documents, and the ideal values of lists."""
 
     gradients: Any  # a `ListGradients` with `run`
-    gains: np.ndarray  # of all documents
+    gains: np.ndarray  # gains of all documents
     ideals: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda gains, offsets: np.ones(1)
 
 
 def objective_of(lists: TrainingLists) -> GpuObjective | None:
-    """The objective on a GPU; None where it is one of the user's."""
+    """The objective on a GPU; None for an objective of the user."""
     rule, metric, seed = lists.params.objective_rule, lists.metric, lists.params.seed
     labels, offsets, weights = lists.lists.labels, lists.lists.offsets, lists.lists.weights
     if isinstance(rule, LambdaObjective) and type(rule).__call__ is LambdaObjective.__call__:
@@ -90,38 +103,42 @@ class GpuLists(TrainingLists):
     bins: DeviceBins | StreamedBins = field(kw_only=True)
     _spaces: dict[Any, Any] = field(default_factory=dict, kw_only=True)
     _sent: tuple[Any, GpuRows] | None = field(default=None, kw_only=True)
-    _full_step: int = field(default=-1, kw_only=True)  # of the gradients of the full lists on the device
+    _full_step: int = field(default=-1, kw_only=True)  # the step whose gradients of the full lists are on the device
 
-    def select_rows(self, last: Any, scores: Any, step: int, rng: np.random.Generator) -> Any:
+    def select_rows(  # type: ignore[override]  # rows may be on the device, and scores are
+        self, last: GpuSelected, scores: GpuScores, step: int, rng: np.random.Generator
+    ) -> GpuSelected:
         if not self.selects_at(step):
             return last
         if type(self.params.selection_rule) is Everything:
             return self.all_rows
         if self._selection is None:
-            return super().select_rows(last, scores, step, rng)
-        return self._selection.select(last, scores, step, rng)
+            return self.new_rows(last.rows, scores, step, rng)
+        return self._selection.select(GpuView(last, scores, step, rng))
 
-    def gradients(self, rows: Any, scores: Any, step: int, rng: np.random.Generator) -> Any:
-        """What the tree of this step is fitted to, see `TrainingLists.gradients`."""
-        rows = self.send(rows)
-        if (rows is not None and rows.full_lists) or self.params.row_fraction < 1.0:
-            return self._sample(rows, scores, step, rng)
-        if rows is None and isinstance(self.bins, StreamedBins):
+    def gradients(  # type: ignore[override]
+        self, rows: GpuSelected, scores: GpuScores, step: int, rng: np.random.Generator
+    ) -> GpuTarget:
+        """The target of the tree of this step, see `TrainingLists.gradients`."""
+        sent = self.send(rows)
+        if (sent is not None and sent.full_lists) or self.params.row_fraction < 1.0:
+            return self._sample(sent, scores, step, rng)
+        if sent is None and isinstance(self.bins, StreamedBins):
             (grad, hess), weights = self.full_gradients(scores, step), self.lists.weights
-            self._full = None  # the next tree has others
+            self._full = None  # the next tree has other gradients
             return TreeTarget(None, grad, hess) if weights is None else TreeTarget(None, grad * weights, hess * weights)
-        if rows is None or isinstance(self.bins, StreamedBins):
-            space = self._full_space if rows is None else self._compact(rows)
-            self._fill(rows, scores, step, (space.grad, space.hess), weighted=True, graphs=space.graphs)
+        if sent is None or isinstance(self.bins, StreamedBins):
+            space = self._full_space if sent is None else self._compact(sent)
+            self._fill(sent, scores, step, (space.grad, space.hess), weighted=True, graphs=space.graphs)
             return space
-        with beside():  # a copy waits for the memory, gradients mostly for their own threads
-            space = self._compact(rows)
-        self._fill(rows, scores, step, (space.grad, space.hess), weighted=True, graphs=space.graphs)
-        join()
+        with side_stream():  # while gradients are computed: the copy waits for memory, gradients mostly for threads
+            space = self._compact(sent)
+        self._fill(sent, scores, step, (space.grad, space.hess), weighted=True, graphs=space.graphs)
+        join_side_stream()
         return space
 
-    def full_gradients(self, scores: Any, step: int) -> Gradients:
-        """Gradients of the full lists on the host, for rules of the user, and for trees that are grown there."""
+    def full_gradients(self, scores: GpuScores, step: int) -> Gradients:  # type: ignore[override]
+        """Gradients of the full lists on the host, for rules of the user and for trees that are grown on the CPU."""
         if self._full is None or self._full[0] != step:
             grad, hess = self.device_gradients(scores, step)
             self._full = step, (download(grad), download(hess))
@@ -135,8 +152,8 @@ class GpuLists(TrainingLists):
             self._full_step = step
         return out
 
-    def send(self, rows: Any) -> GpuRows | None:
-        """The rows on the device; None: all."""
+    def send(self, rows: GpuSelected) -> GpuRows | None:
+        """Rows on the device; None for all rows."""
         if isinstance(rows, GpuRows):
             return rows
         if rows.rows is None:
@@ -151,8 +168,8 @@ class GpuLists(TrainingLists):
             )  # fmt: skip
         return self._sent[1]
 
-    def _sample(self, rows: GpuRows | None, scores: Any, step: int, rng: np.random.Generator) -> TreeSpace:
-        """A target of some of the rows, with their weights."""
+    def _sample(self, rows: GpuRows | None, scores: GpuScores, step: int, rng: np.random.Generator) -> TreeSpace:
+        """The target for some of the rows; their gradients are multiplied by their weights."""
         by_place = rows is not None and not rows.full_lists
         if by_place:
             assert rows is not None
@@ -161,8 +178,8 @@ class GpuLists(TrainingLists):
         else:
             out = self.device_gradients(scores, step)
         places, n = self._draw(rows, rng)
-        own = self._nothing if rows is None or rows.weights is None else rows.weights
-        sample = Sample(places, n, own, rows is not None and rows.weights is not None)
+        weights = self._nothing if rows is None or rows.weights is None else rows.weights
+        sample = Sample(places, n, weights, rows is not None and rows.weights is not None)
         (numbers,) = self._buffers("numbers", n, ROW)
         space = self._room_for(n)
         documents = self._documents(self._labels, rows, scores, weighted=True)
@@ -184,7 +201,7 @@ class GpuLists(TrainingLists):
         (flags,) = self._buffers("marks", n, np.uint8)
         (places,) = self._buffers("places", int(starts[-1]), ROW)
         marking.restart[n_blocks(2), THREADS](self._nothing, 0, flags)
-        marking.draw_rows[len(sizes), marking.DRAWERS](
+        marking.draw_rows[len(sizes), marking.DRAW_THREADS](
             int(rng.integers(2**63)), device_offsets, upload(sizes), upload(counts), flags
         )
         marking.list_marked[len(sizes), threads_of(int(sizes.max()))](
@@ -196,9 +213,10 @@ class GpuLists(TrainingLists):
         self, rows: GpuRows | None, scores: GpuScores, step: int, out: Any, *, weighted: bool,
         graphs: CudaGraphs | None = None,
     ) -> None:  # fmt: skip
-        """Gradients of the lists of these rows (None: of all) into two arrays on the device.
+        """Write gradients of the lists of these rows (None: all rows) to two arrays on the device.
 
-        Launches are recorded in `graphs`, if the arrays are the same each time; so are the rows if they have a name.
+        With `graphs`, launches are recorded as CUDA graphs, which need the same arrays each time. Rows without a name
+        are in other arrays each time, so nothing is recorded for them.
         """
         gradients = self._gradients_at(step)
         if gradients is None:
@@ -221,7 +239,7 @@ class GpuLists(TrainingLists):
             overwrite(array[: len(values)], values)
 
     def _gradients_at(self, step: int) -> Any:
-        """What computes the gradients of a step; None: a function of the user."""
+        """The `ListGradients` of a step; None for an objective of the user."""
         if self._objective is None:
             return None
         fits_labels = getattr(self.params.objective_rule, "fits_labels", None)
@@ -234,14 +252,14 @@ class GpuLists(TrainingLists):
         return gradients.documents(scores.values, listed, offsets, weighted=weighted)
 
     def _compact(self, rows: GpuRows) -> TreeSpace:
-        """Space with a copy of the bins of some rows."""
+        """A `TreeSpace` with a copy of the bins of some rows."""
         space = self._room_for(rows.n_rows)
         run = partial(self.bins.gather, rows.device_rows, space)
         space.graphs.run(("gather", rows.name), run) if rows.name and isinstance(self.bins, DeviceBins) else run()
         return space
 
     def _room_for(self, n_rows: int) -> TreeSpace:
-        """Space for so many rows of a copy."""
+        """A `TreeSpace` for a copy of so many rows."""
         space = self._spaces.get("compact")
         if space is None or space.room < n_rows:
             room = n_rows if space is None else n_rows + n_rows // 8
@@ -274,7 +292,7 @@ class GpuLists(TrainingLists):
 
     @cached_property
     def _labels(self) -> ListGradients:
-        """What the first tree is fitted to with `first_tree="labels"`."""
+        """The gradients of the first tree with `first_tree="labels"`: the labels."""
         return Residuals(False, self.lists.labels, self.lists.weights)
 
     _objective = cached_property(objective_of)
@@ -286,6 +304,6 @@ class GpuLists(TrainingLists):
 
     @cached_property
     def _selection(self) -> Any:
-        """The selection on the device; None: a rule of the user, or random rows of NumPy's."""
+        """The selection on the device; None for a rule of the user, and for random rows, which NumPy draws."""
         selection = SELECTIONS.get(type(self.params.selection_rule))
         return None if selection is None else selection(self)

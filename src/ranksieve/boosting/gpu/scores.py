@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ranksieve.boosting.grower import KnownLeaves
 from ranksieve.boosting.scores import Choice
 from ranksieve.boosting.tree import Tree
 from ranksieve.cuda import scoring
@@ -12,11 +13,11 @@ from ranksieve.cuda.device import SIMULATED, CudaGraph, PinnedArray, download, n
 from ranksieve.data.negatives import largest_rows, starts_of
 from ranksieve.dtypes import ROW, SCORE
 
-BLOCKS = 16  # of a multiprocessor, to add a tree
+BLOCKS = 16  # blocks for each multiprocessor that add a tree
 
 
 class GpuScores:
-    """Scores of binned documents under trees added one by one; every document is scored at once.
+    """Scores of binned documents under trees that are added one by one; each tree is added to all scores at once.
 
     Arrays that are passed and returned are on the host; `values` are the scores on the device.
     """
@@ -31,8 +32,12 @@ class GpuScores:
         self._room = 0
         self._make_room(max_leaves)
 
+    @property
+    def n_docs(self) -> int:
+        return len(self.values)
+
     def _make_room(self, n_leaves: int) -> None:
-        """One buffer for a tree: number of splits, values of leaves, splits."""
+        """Allocate one buffer for a tree: number of splits, values of leaves, splits."""
         self._room = n_leaves
         self._sent = PinnedArray(2 + 2 * n_leaves + 5 * n_leaves, np.int32)
         self._tree = self._sent.device
@@ -44,8 +49,8 @@ class GpuScores:
         """Scores of the same documents before the first tree."""
         return GpuScores(self._bins, np.full(len(self.values), start, SCORE), self._offsets, self._room)
 
-    def add(self, tree: Tree, leaves: None = None) -> None:
-        """Add a tree. All documents walk it: that is faster than to follow the rows of its leaves."""
+    def add(self, tree: Tree, leaves: KnownLeaves | None = None) -> None:
+        """Add a tree. All documents traverse it, which is faster than to add to the rows of its leaves."""
         n_leaves = len(tree.leaf_values)
         if n_leaves > self._room:
             self._make_room(n_leaves)

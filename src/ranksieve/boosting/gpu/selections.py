@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ranksieve.boosting.training_rows import NO_ROWS, TrainingRows
 from ranksieve.cuda import marking, ranking
 from ranksieve.cuda.device import SIMULATED, THREADS, CudaGraphs, download, empty, n_blocks, overwrite, upload
 from ranksieve.cuda.largest import CHOSEN, Largest
-from ranksieve.data.negatives import share_of, starts_of
+from ranksieve.data.lists import share_of, starts_of
 from ranksieve.dtypes import ROW, SCORE
 from ranksieve.errors import ParameterError
 from ranksieve.rules import Selected
@@ -27,21 +27,21 @@ from ranksieve.rules import Selected
 if TYPE_CHECKING:
     from ranksieve.boosting.gpu.rows import GpuLists
 
-LIST_THREADS = 32 if SIMULATED else 512  # of a block that has a list
+LIST_THREADS = 32 if SIMULATED else 512  # threads of a block that works on a list
 
 
 @dataclass(frozen=True)
 class GpuRows:
-    """Selected rows on the device, as lists. The fields of `TrainingRows` are read when they are asked for."""
+    """Selected rows on the device, as lists. They are copied to the host when fields of `TrainingRows` are read."""
 
     device_rows: Any  # int32
     offsets: np.ndarray
     device_offsets: Any
     read: Callable[[], TrainingRows]
     full_lists: bool = False
-    ideals: Any = None  # on the device; None: those of the full lists, as all positives are here
-    weights: Any = None  # of the selection, on the device
-    name: str = ""  # where the same arrays are used again, for CUDA graphs
+    ideals: Any = None  # on the device; None: those of the full lists, whose positives are all selected
+    weights: Any = None  # weights that the selection gives to the rows, on the device
+    name: str = ""  # rows of the same name are in the same arrays, as CUDA graphs need
 
     @property
     def n_rows(self) -> int:
@@ -60,15 +60,27 @@ class GpuRows:
         return self.host.selected
 
 
+GpuSelected = GpuRows | TrainingRows  # what a rule of the user selects is on the host
+
+
+class GpuView(NamedTuple):
+    """The input of a selection on the device, as `View` is that of others."""
+
+    last: GpuSelected
+    scores: GpuScores
+    step: int
+    rng: np.random.Generator
+
+
 class _GpuSelection:
-    """Rows on the device. Two selections take turns in two buffers: the one before the last can still be read."""
+    """Selects rows on the device. Selections take turns in two buffers, so that the one before the last can be read."""
 
     def __init__(self, lists: GpuLists, most_rows: int) -> None:
         self._lists, self._rule = lists, lists.params.selection_rule
         self._n_queries, self._offsets = lists.lists.n_queries, lists.device_offsets
         self._positive = upload(lists.lists.labels > 0)
         n_far = lists.lists.n_docs if int(lists.lists.sizes.max()) > ranking.ROOM else 1
-        self._space = empty(n_far, SCORE)  # for lists that shared memory has no room for
+        self._space = empty(n_far, SCORE)  # for lists that do not fit into shared memory
         self._buffers = [empty(most_rows, ROW) for _ in range(2)]
         self._turn = 0
 
@@ -88,7 +100,7 @@ class _GpuSelection:
 
 
 class TopSelection(_GpuSelection):
-    """SelGB's selection: as many rows of each query each time."""
+    """`TopNegatives`, which selects the same number of rows of a query each time."""
 
     def __init__(self, lists: GpuLists) -> None:
         rule = lists.params.selection_rule
@@ -98,9 +110,9 @@ class TopSelection(_GpuSelection):
         self._device_starts, self._counts = upload(self._starts), upload(counts)
         self._graphs = CudaGraphs()
 
-    def select(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> GpuRows:
+    def select(self, view: GpuView) -> GpuRows:
         rows, name = self._next()
-        self._graphs.run(name, partial(self._choose, scores, rows))
+        self._graphs.run(name, partial(self._choose, view.scores, rows))
         return self._rows(rows, self._starts, self._device_starts, name)
 
     def _choose(self, scores: GpuScores, rows: Any) -> None:
@@ -110,9 +122,9 @@ class TopSelection(_GpuSelection):
 
 
 class ListedSelection(_GpuSelection):
-    """A selection that marks documents, and then lists the marked ones; how many there are is read back.
+    """A selection that marks documents, and then lists the marked ones. Their number is copied to the host.
 
-    `most_negatives` are the most negatives of each query that are marked.
+    `most_negatives` are the most negatives of each query that may be marked.
     """
 
     def __init__(self, lists: GpuLists, most_negatives: np.ndarray) -> None:
@@ -123,7 +135,7 @@ class ListedSelection(_GpuSelection):
         self._blocks = n_blocks(4)
 
     def _listed(self) -> GpuRows:
-        """The marked documents."""
+        """The rows that are marked."""
         marking.count_marked[self._n_queries, LIST_THREADS](self._flags, CHOSEN, self._offsets, self._counts)
         starts = starts_of(download(self._counts))
         if not starts[-1]:
@@ -138,13 +150,13 @@ class ListedSelection(_GpuSelection):
 class MarkedSelection(ListedSelection, ABC):
     """A selection of all positives and of negatives that `mark` marks."""
 
-    def select(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> GpuRows:
+    def select(self, view: GpuView) -> GpuRows:
         marking.restart[self._blocks, THREADS](self._positive, len(self._positive), self._flags)
-        self.mark(last, scores, step, rng)
+        self.mark(view)
         return self._listed()
 
     @abstractmethod
-    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
+    def mark(self, view: GpuView) -> None:
         """Mark negatives; positives are marked already."""
 
     def _mark_best(self, values: Any, kind: int, counts: Any) -> None:
@@ -153,14 +165,14 @@ class MarkedSelection(ListedSelection, ABC):
         )
 
     def _draw(self, rng: np.random.Generator, sizes: Any, counts: Any) -> None:
-        """Mark random ones of those that are not marked."""
-        marking.draw_rows[self._n_queries, marking.DRAWERS](
+        """Mark random documents of those that are not marked."""
+        marking.draw_rows[self._n_queries, marking.DRAW_THREADS](
             int(rng.integers(2**63)), self._offsets, sizes, counts, self._flags
         )
 
 
-class _Share(MarkedSelection):
-    """A share of the negatives of each query; for some rules, also the share `rest` of them."""
+class _ShareSelection(MarkedSelection):
+    """Selects a share of the negatives of each query; for some rules, also the share `rest` of them."""
 
     def __init__(self, lists: GpuLists) -> None:
         rule, negatives = lists.params.selection_rule, lists.negatives
@@ -172,38 +184,38 @@ class _Share(MarkedSelection):
         self._n_negatives, self._n_others = upload(np.diff(negatives.offsets)), upload(n_others)
 
 
-class RandomSelection(_Share):
+class RandomSelection(_ShareSelection):
     """`RandomNegatives`."""
 
-    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
-        self._draw(rng, self._n_negatives, self._shares)
+    def mark(self, view: GpuView) -> None:
+        self._draw(view.rng, self._n_negatives, self._shares)
 
 
-class GradientSelection(_Share):
+class GradientSelection(_ShareSelection):
     """`LargestGradients`."""
 
-    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
-        self._mark_best(self._lists.device_gradients(scores, step)[0], marking.LARGEST, self._shares)
+    def mark(self, view: GpuView) -> None:
+        self._mark_best(self._lists.device_gradients(view.scores, view.step)[0], marking.LARGEST, self._shares)
 
 
-class TopRandomSelection(_Share):
+class TopRandomSelection(_ShareSelection):
     """`TopAndRandom`."""
 
-    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
-        self._mark_best(scores.values, marking.HIGHEST, self._shares)
-        self._draw(rng, self._n_others, self._more)
+    def mark(self, view: GpuView) -> None:
+        self._mark_best(view.scores.values, marking.HIGHEST, self._shares)
+        self._draw(view.rng, self._n_others, self._more)
 
 
-class TopBottomSelection(_Share):
+class TopBottomSelection(_ShareSelection):
     """`TopAndBottom`."""
 
     def __init__(self, lists: GpuLists) -> None:
         super().__init__(lists)
         self._lowest = upload(lists.negatives.counts(self._rule.rest, 0))
 
-    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
-        self._mark_best(scores.values, marking.HIGHEST, self._shares)
-        self._mark_best(scores.values, marking.LOWEST, self._lowest)
+    def mark(self, view: GpuView) -> None:
+        self._mark_best(view.scores.values, marking.HIGHEST, self._shares)
+        self._mark_best(view.scores.values, marking.LOWEST, self._lowest)
 
 
 class NearSelection(MarkedSelection):
@@ -214,12 +226,12 @@ class NearSelection(MarkedSelection):
         super().__init__(lists, self._bounds[1])
         self._lows, self._highs = map(upload, self._bounds)
 
-    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
+    def mark(self, view: GpuView) -> None:
         marking.count_near[self._n_queries, LIST_THREADS](
-            scores.values, self._positive, self._offsets, float(self._rule.margin), self._lows, self._highs,
+            view.scores.values, self._positive, self._offsets, float(self._rule.margin), self._lows, self._highs,
             self._counts,
         )  # fmt: skip
-        self._mark_best(scores.values, marking.HIGHEST, self._counts)
+        self._mark_best(view.scores.values, marking.HIGHEST, self._counts)
 
 
 class ProgressSelection(NearSelection):
@@ -229,22 +241,22 @@ class ProgressSelection(NearSelection):
         super().__init__(lists)
         self._both = [empty(self._n_queries, np.int64) for _ in range(2)]
 
-    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
-        rows = self._lists.send(last)
+    def mark(self, view: GpuView) -> None:
+        rows = self._lists.send(view.last)
         if rows is None:
             counts = self._lists.negatives.counts(self._rule.negatives, self._rule.min_negatives)
         else:
             marking.count_learned[self._n_queries, LIST_THREADS](
-                scores.values, self._positive, self._offsets, rows.device_rows, rows.device_offsets,
+                view.scores.values, self._positive, self._offsets, rows.device_rows, rows.device_offsets,
                 float(self._rule.margin), *self._both,
             )  # fmt: skip
             counts = next_counts(*map(download, self._both))
         overwrite(self._counts, np.clip(counts, *self._bounds))
-        self._mark_best(scores.values, marking.HIGHEST, self._counts)
+        self._mark_best(view.scores.values, marking.HIGHEST, self._counts)
 
 
 class GossSelection(ListedSelection):
-    """`Goss`; the random rows are drawn by NumPy, as on the CPU, and so on the host."""
+    """`Goss`; NumPy draws the random rows on the host, the same ones as for training on the CPU."""
 
     def __init__(self, lists: GpuLists) -> None:
         rule, n = lists.params.selection_rule, lists.lists.n_docs
@@ -254,10 +266,10 @@ class GossSelection(ListedSelection):
         self._largest = Largest(self._flags)
         self._weights = [empty(self._n_top + self._n_rest, SCORE) for _ in range(2)]
 
-    def select(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> GpuRows:
-        self._largest.mark(self._lists.device_gradients(scores, step)[0], self._n_top)
+    def select(self, view: GpuView) -> GpuRows:
+        self._largest.mark(self._lists.device_gradients(view.scores, view.step)[0], self._n_top)
         n_others = self._lists.lists.n_docs - self._n_top
-        self._largest.draw(rng.choice(n_others, self._n_rest, replace=False))
+        self._largest.draw(view.rng.choice(n_others, self._n_rest, replace=False))
         listed = self._listed()
         weights = self._weights[self._turn]
         self._largest.weigh(listed.device_rows, listed.n_rows, n_others / max(self._n_rest, 1), weights)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.callbacks import ValidationSet, measure_in_blocks
+from ranksieve.boosting.gpu.scores import GpuScores
 from ranksieve.boosting.gpu.selections import LIST_THREADS
 from ranksieve.boosting.tree import Tree
 from ranksieve.cuda import ranking
@@ -22,8 +23,8 @@ from ranksieve.evaluation.metrics import Metric, RankedMetric
 class GpuValidationSet(ValidationSet):
     """A validation set; a metric at a cut-off k needs only the k best documents of each query on the host."""
 
-    scores: Any  # `GpuScores`
-    _kept: tuple[int, Any] | None = None  # a number of trees, and the scores under them, on the device
+    scores: GpuScores  # type: ignore[assignment]
+    _kept: tuple[int, Any] | None = None  # a number of trees, and the scores under these trees, on the device
     _ranked: dict[Metric, tuple[RankedMetric, Any]] = field(default_factory=dict)
 
     def keep_scores(self) -> None:
@@ -44,8 +45,7 @@ class GpuValidationSet(ValidationSet):
             scores = scores.restarted(self.start)  # a resumed run whose best tree is an earlier one
             for tree in trees:
                 scores.add(tree)
-        found: np.ndarray = scores.all()
-        return found
+        return scores.all()
 
     def per_query(self, trees: Sequence[Tree], metric: Metric) -> np.ndarray:
         for tree in trees[self.scores.n_trees :]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ranksieve.boosting.training_rows import Gradients, ObjectiveView
-from ranksieve.evaluation.metric_table import graded_gains, positive_gains, stopping
-from ranksieve.evaluation.metrics import Metric
-from ranksieve.kernels import lambdas as kernels
-from ranksieve.kernels.metrics import weighted_gains
+from ranksieve.kernels.metric_kinds import PRECISION, RECIPROCAL, STOPPING, WEIGHTED
 from ranksieve.rules import OBJECTIVES, Traits, choice, integer, switch
+
+if TYPE_CHECKING:
+    from ranksieve.boosting.views import Gradients, ObjectiveView
+    from ranksieve.evaluation.metrics import Metric
 
 ALL_RANKS = np.iinfo(np.int64).max
 
@@ -24,7 +23,9 @@ class Truncated:
     """An objective of pairs with a document in the top ranks."""
 
     truncation: int = integer(
-        30, "Truncation level of λ: each pair has a document in these top ranks (0: the metric's cut-off, -1: all)", -1
+        30,
+        "Truncation level of λ: only pairs with a document in these top ranks count (0: the metric's cut-off, -1: all)",
+        -1,
     )
 
     def depth(self, metric: Metric) -> int:
@@ -45,6 +46,8 @@ class LambdaObjective(Truncated):
 
     def gains(self, view: ObjectiveView) -> np.ndarray:
         """What a document contributes to the metric."""
+        from ranksieve.evaluation.metric_table import positive_gains
+
         return positive_gains(view.labels)
 
     def ideals(self, gains: np.ndarray, offsets: np.ndarray, metric: Metric) -> np.ndarray:
@@ -60,6 +63,8 @@ class LambdaObjective(Truncated):
         return step == 0 and self.first_tree == "labels"
 
     def __call__(self, view: ObjectiveView) -> Gradients:
+        from ranksieve.kernels.lambdas import all_lambdas
+
         n_docs = len(view.labels)
         if self.fits_labels(view.step):
             return view.labels.astype(np.float64), np.ones(n_docs)
@@ -68,7 +73,7 @@ class LambdaObjective(Truncated):
             view.cache[self] = gains, all_ideals(self.kind, gains, view.offsets, by_rank), by_rank
         gains, ideals, by_rank = view.cache[self]
         grad, hess = np.empty(n_docs), np.empty(n_docs)
-        kernels.all_lambdas(self.kind, gains, view.scores, view.offsets, ideals, by_rank, self.normalize, grad, hess)
+        all_lambdas(self.kind, gains, view.scores, view.offsets, ideals, by_rank, self.normalize, grad, hess)
         return grad, hess
 
 
@@ -77,7 +82,7 @@ class LambdaObjective(Truncated):
 class LambdaNdcg(LambdaObjective):
     """λ-gradients of NDCG (Burges; Wu et al. 2010), the default of λ-MART and of its selections."""
 
-    kind: ClassVar[int] = kernels.NDCG
+    kind: ClassVar[int] = WEIGHTED
     traits: ClassVar[Traits] = Traits(needs_pairs=True, uses_gains=True)
 
     def gains(self, view: ObjectiveView) -> np.ndarray:
@@ -89,7 +94,7 @@ class LambdaNdcg(LambdaObjective):
 class LambdaMap(LambdaObjective):
     """λ-gradients of MAP."""
 
-    kind: ClassVar[int] = kernels.PRECISION
+    kind: ClassVar[int] = PRECISION
 
 
 @OBJECTIVES.register("mrr")
@@ -97,7 +102,7 @@ class LambdaMap(LambdaObjective):
 class LambdaMrr(LambdaObjective):
     """λ-gradients of MRR: only pairs that move the first positive count."""
 
-    kind: ClassVar[int] = kernels.RECIPROCAL
+    kind: ClassVar[int] = RECIPROCAL
 
 
 @OBJECTIVES.register("err")
@@ -105,34 +110,41 @@ class LambdaMrr(LambdaObjective):
 class LambdaErr(LambdaObjective):
     """λ-gradients of ERR."""
 
-    kind: ClassVar[int] = kernels.STOPPING
+    kind: ClassVar[int] = STOPPING
 
     def gains(self, view: ObjectiveView) -> np.ndarray:
+        from ranksieve.evaluation.metric_table import stopping
+
         return stopping(view.labels, view.highest_grade)
 
 
 def discounts_by_rank(offsets: np.ndarray, truncation: int) -> np.ndarray:
     """Discounts of the ranks up to the truncation that some list has."""
-    ranks = range(1, 1 + min(truncation, int(np.diff(offsets).max())))
-    return np.array([1.0 / math.log2(1 + rank) for rank in ranks])
+    from ranksieve.evaluation.metric_table import log2_discounts
+
+    return log2_discounts(range(1, 1 + min(truncation, int(np.diff(offsets).max()))))
 
 
 def all_ideals(kind: int, gains: np.ndarray, offsets: np.ndarray, by_rank: np.ndarray) -> np.ndarray:
     """What the metric of every list is divided by: the ideal DCG, the positives of MAP, or 1."""
+    from ranksieve.kernels.metrics import weighted_gains
+
     ideals = np.ones(len(offsets) - 1)
     positives = np.flatnonzero(gains > 0.0)
     bounds = np.searchsorted(positives, offsets)
-    if kind == kernels.NDCG:
+    if kind == WEIGHTED:
         query = np.repeat(np.arange(len(ideals)), np.diff(bounds))
         best_first = positives[np.lexsort((-gains[positives], query))]
         weighted_gains(gains[best_first], bounds, by_rank, ideals)
-    elif kind == kernels.PRECISION:
+    elif kind == PRECISION:
         ideals[:] = np.diff(bounds)
     return ideals
 
 
 def sparse_gains(labels: np.ndarray, metric: Metric) -> np.ndarray:
     """The gains of the labels; only positives are looked up, as most documents are negatives."""
+    from ranksieve.evaluation.metric_table import graded_gains
+
     gains = np.zeros(len(labels))
     positive = np.flatnonzero(labels)
     gains[positive] = graded_gains(labels[positive], metric.gain)
@@ -143,6 +155,7 @@ def batch_gradients(
     rule: LambdaObjective, metric: Metric, highest_grade: float
 ) -> Callable[[np.ndarray, np.ndarray, np.ndarray], Gradients]:
     """The rule as a function of (labels, scores, offsets), for lists that are different at each call."""
+    from ranksieve.boosting.views import ObjectiveView
 
     def gradients(labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Gradients:
         rows = np.arange(len(labels))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ranksieve.boosting.training_rows import Gradients, ObjectiveView
 from ranksieve.rules import OBJECTIVES, Traits
+
+if TYPE_CHECKING:
+    from ranksieve.boosting.views import Gradients, ObjectiveView
 
 
 @OBJECTIVES.register("squared")

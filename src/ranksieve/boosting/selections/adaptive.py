@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ranksieve.boosting.selections.fields import Margin, Share, merge_rows
-from ranksieve.boosting.training_rows import View
-from ranksieve.data.negatives import Negatives
+from ranksieve.boosting.selections.fields import Margin, Share, union_rows
 from ranksieve.rules import SELECTIONS, Traits
+
+if TYPE_CHECKING:
+    from ranksieve.boosting.views import View
+    from ranksieve.data.negatives import Negatives
 
 STEP = 1.25  # how much longer, or shorter, a query's list may get from one selection to the next
 
@@ -43,7 +45,7 @@ class NearPositives(Margin):
     ) -> np.ndarray:
         last = view.cache.get(self)  # makes this selection faster and does not change it
         view.cache[self] = view.scores.choose(lows, highs, thresholds, last, labels=view.negatives.marks)
-        return merge_rows(view.negatives.positives, view.cache[self].rows)
+        return union_rows(view.negatives.positives, view.cache[self].rows)
 
 
 @SELECTIONS.register("progress")

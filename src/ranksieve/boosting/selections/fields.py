@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksieve.rules import Traits, integer, parameter, share
+from ranksieve.rules import Traits, integer, number, share
 
 
 @dataclass(frozen=True, kw_only=True)
 class Periodic:
     """A selection that is made again every `every` trees."""
 
-    every: int = integer(1, "Trees between two selections", 1)
+    every: int = integer(1, "Number of trees between two selections", 1)
 
     traits: ClassVar[Traits] = Traits(needs_last_selection=False)
 
@@ -23,7 +23,7 @@ class Periodic:
 class Share(Periodic):
     """A selection of a share of the negatives."""
 
-    negatives: float = share(0.05, "Share of a query's negatives (sgb, goss: of all rows) to train on")
+    negatives: float = share(0.05, "Share of a query's negatives (selections rows and goss: of all rows) to train on")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +37,9 @@ class Minimum(Periodic):
 class Margin(Minimum):
     """A selection by how far negatives score below the lowest positive of their query."""
 
-    margin: float = parameter(
-        1.5, "Select negatives up to this far below the lowest-scored positive", "a number",
-        lambda value: -np.inf < value < np.inf,
-    )  # fmt: skip
+    margin: float = number(
+        1.5, "Select negatives that score at most this much below the lowest-scored positive", -np.inf
+    )
     max_negatives: float = share(0.5, "Largest share of a query's negatives to select")
 
 
@@ -54,7 +53,7 @@ class Rest(Periodic):
     )  # fmt: skip
 
 
-def merge_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def union_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Two sorted sets of rows as one."""
     both = np.concatenate([a, b])
     both.sort(kind="stable")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ranksieve.boosting.selections.fields import Minimum, Rest, Share, merge_rows
-from ranksieve.boosting.training_rows import View
-from ranksieve.data.negatives import share_of
+from ranksieve.boosting.selections.fields import Minimum, Rest, Share, union_rows
+from ranksieve.data.lists import share_of
 from ranksieve.dtypes import ROW
 from ranksieve.rules import SELECTIONS, Selected, Traits
+
+if TYPE_CHECKING:
+    from ranksieve.boosting.views import View
 
 
 @SELECTIONS.register("gradient")
@@ -22,7 +24,7 @@ class LargestGradients(Minimum, Share):
     def __call__(self, view: View) -> np.ndarray:
         counts = view.negatives.counts(self.negatives, self.min_negatives)
         largest = view.negatives.largest(np.abs(view.gradients[0]), counts)
-        return merge_rows(view.negatives.positives, largest)
+        return union_rows(view.negatives.positives, largest)
 
 
 @SELECTIONS.register("goss")

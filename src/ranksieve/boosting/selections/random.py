@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ranksieve.boosting.selections.fields import Minimum, Periodic, Share, merge_rows
-from ranksieve.boosting.training_rows import View
-from ranksieve.data.negatives import share_of
+from ranksieve.boosting.selections.fields import Minimum, Periodic, Share, union_rows
+from ranksieve.data.lists import share_of
 from ranksieve.dtypes import ROW
 from ranksieve.rules import SELECTIONS, Traits
+
+if TYPE_CHECKING:
+    from ranksieve.boosting.views import View
 
 
 @SELECTIONS.register("everything")
@@ -33,7 +35,7 @@ class RandomNegatives(Minimum, Share):
     def __call__(self, view: View) -> np.ndarray:
         counts = view.negatives.counts(self.negatives, self.min_negatives)
         drawn = view.negatives.draw(counts, view.rng, first_query=view.training.portion.first_query)
-        return merge_rows(view.negatives.positives, drawn)
+        return union_rows(view.negatives.positives, drawn)
 
 
 @SELECTIONS.register("rows")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksieve.boosting.selections.fields import Minimum, Rest, Share, merge_rows
-from ranksieve.boosting.training_rows import View
-from ranksieve.data.negatives import draw_places
+from ranksieve.boosting.selections.fields import Minimum, Rest, Share, union_rows
 from ranksieve.rules import SELECTIONS
+
+if TYPE_CHECKING:
+    from ranksieve.boosting.views import View
 
 
 @SELECTIONS.register("top")
@@ -19,7 +21,7 @@ class TopNegatives(Minimum, Share):
     """All positives and the best-scored share `negatives` of each query's negatives: SelGB."""
 
     def __call__(self, view: View) -> np.ndarray:
-        return merge_rows(view.negatives.positives, self.best(view))
+        return union_rows(view.negatives.positives, self.best(view))
 
     def best(self, view: View) -> np.ndarray:
         """The best-scored negatives alone."""
@@ -32,6 +34,8 @@ class TopAndRandom(Rest, TopNegatives):
     """As `top`, and a new random share `rest` of each query's negatives among the others."""
 
     def __call__(self, view: View) -> np.ndarray:
+        from ranksieve.data.negatives import draw_places
+
         negatives, best = view.negatives, self.best(view)
         counts = negatives.counts(self.negatives, self.min_negatives)
         n_others = np.diff(negatives.offsets) - counts
@@ -47,8 +51,8 @@ class TopAndRandom(Rest, TopNegatives):
                 strict=True,
             )
         ]
-        chosen = merge_rows(best, negatives.rows_at(np.concatenate(others)))
-        return merge_rows(negatives.positives, chosen)
+        chosen = union_rows(best, negatives.rows_at(np.concatenate(others)))
+        return union_rows(negatives.positives, chosen)
 
 
 def skip(places: np.ndarray, taken: np.ndarray) -> np.ndarray:

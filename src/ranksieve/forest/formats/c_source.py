@@ -19,7 +19,7 @@ from ranksieve.kernels.quantize import ZERO_THRESHOLD
 
 DEFAULT_LEFT, ZERO_MISSING, CATEGORICAL = 1, 2, 4
 
-WALKER = """\
+TRAVERSAL = """\
 #define {NAME}_FEATURES {n_features}
 #define {NAME}_TREES {n_trees}
 
@@ -95,7 +95,7 @@ def to_c(forest: Forest, options: Options = DEFAULT) -> str:
         f" *   x[{number}]  {_comment(feature)}{_category_names(forest, feature)}"
         for number, feature in enumerate(forest.feature_names)
     )
-    walker = WALKER.format(
+    traversal = TRAVERSAL.format(
         name=prefix,
         NAME=prefix.upper(),
         n_features=forest.n_features,
@@ -109,7 +109,7 @@ def to_c(forest: Forest, options: Options = DEFAULT) -> str:
         f"/* A forest of {forest.n_trees} trees and {n_leaves.sum()} leaves, written by ranksieve.\n *\n"
         f" * double {prefix}_score(const float *x) scores one document; NaN is a missing value.\n"
         f" * Do not compile with -ffast-math, which ignores NaN.\n *\n{names}\n */\n"
-        f"{includes}\n{''.join(tables)}\n{walker}"
+        f"{includes}\n{''.join(tables)}\n{traversal}"
     )
 
 

@@ -23,10 +23,10 @@ from ranksieve.forest.ctr_statistics import ABOVE, CATEGORY, EQUAL, Element, Sta
 from ranksieve.forest.float32 import to_single
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.catboost_statistics import Statistic, categories_in, signed
-from ranksieve.forest.formats.nodes import REMEDY, Nodes, reading, to_forest
+from ranksieve.forest.formats.nodes import REMEDY, Nodes, join_nodes, reading
 
 LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}  # where NaN goes: as it is, NaN > border is false
-UNSIGNED = (1 << 32) - 1  # of a hash, which is signed in some places
+UNSIGNED = (1 << 32) - 1  # mask of a hash, which is signed in some places
 DEEPEST = 16  # CatBoost's own limit
 EXPECTED = 'a CatBoost model as save_model(…, format="json") writes it'
 
@@ -56,7 +56,7 @@ def _forest(model: dict[str, Any], source: str) -> Forest | CtrForest:
     ]
     info = {"read_from": "catboost", **features.categories()}
     columns = [f"statistic {number}" for number in range(1, features.n_columns - len(names) + 1)]
-    forest = to_forest(
+    forest = join_nodes(
         trees,
         source,
         n_features=features.n_columns,

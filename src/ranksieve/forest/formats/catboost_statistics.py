@@ -23,7 +23,7 @@ from ranksieve.forest.float32 import to_single
 from ranksieve.forest.formats.nodes import REMEDY
 
 KINDS = ("Borders", "Buckets", "BinarizedTargetMeanValue", "FloatTargetMeanValue", "Counter", "FeatureFreq")
-HALF = 1 << 31  # of the hashes of categories, which have 32 bits and a sign
+HALF = 1 << 31  # half the range of the hashes of categories, which have 32 bits and a sign
 MOST_TESTS = 16  # in a combination; CatBoost's trees are not deeper
 MODULUS = 1 << 64
 

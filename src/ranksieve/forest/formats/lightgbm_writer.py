@@ -17,7 +17,7 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.nodes import words_of_codes
 from ranksieve.forest.structure import checked_values, children_of, levels, of_children
 
-FORMAT = 1  # of our own section; a reader refuses newer ones
+FORMAT = 1  # version of our own section; a reader refuses newer ones
 SECTION = "ranksieve:"  # starts the line of our own section
 
 CATEGORICAL = 1  # bits of LightGBM's decision_type

@@ -11,8 +11,8 @@ from typing import Any
 
 from ranksieve.data.compression import FORMATS as COMPRESSIONS
 from ranksieve.data.csv import is_csv_text
-from ranksieve.data.other_files import other_text
-from ranksieve.errors import ModelError, ParameterError, check_choice, param
+from ranksieve.data.other_files import INDEX_HEADER, is_dump, other_text
+from ranksieve.errors import ModelError, ParameterError, Remedy, check_choice, param
 from ranksieve.files import atomic_path
 from ranksieve.forest.ctr_forest import KIND as CTR
 from ranksieve.forest.ctr_forest import CtrForest, read_ctr_forest
@@ -27,7 +27,7 @@ from ranksieve.forest.formats.onnx import to_onnx
 from ranksieve.forest.formats.solr import to_solr
 from ranksieve.forest.formats.vespa import to_vespa
 from ranksieve.forest.formats.writing import MISSING, Options, with_missing_as_zero
-from ranksieve.forest.formats.xml_models import TREES, read_quickrank, read_ranklib, to_quickrank, to_ranklib
+from ranksieve.forest.formats.xml_models import read_quickrank, read_ranklib, to_quickrank, to_ranklib
 from ranksieve.forest.json_model import kind_of
 from ranksieve.text_formats import some_of
 
@@ -75,8 +75,13 @@ COMPRESSED = tuple(first for first, _ in COMPRESSIONS.values())
 
 def read_content(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a model file."""
+    if (Path(path) / INDEX_HEADER).is_file():
+        remedy = Remedy("; open it with rs.Index", "; it is for ranksieve retrieve, features, rerank and serve")
+        raise ModelError(f"{path}: is an index, not a model", remedy)
     try:
         return Path(path).read_bytes()
+    except FileNotFoundError as error:
+        raise ModelError(f"{path}: no such file; check the path") from error
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}); check the path") from error
 
@@ -125,7 +130,7 @@ def load_forest(path: str | os.PathLike[str], *, n_features: int | None = None) 
     --------
     >>> load_forest("no-such-model.txt")
     Traceback (most recent call last):
-    ranksieve.errors.ModelError: no-such-model.txt: cannot be read (No such file or directory); check the path
+    ranksieve.errors.ModelError: no-such-model.txt: no such file; check the path
     """
     content = read_content(path)
     forest = read_ctr_forest(content, str(path)) if kind_of(content) == CTR else read(content, str(path), n_features)
@@ -157,7 +162,8 @@ def read(content: bytes, source: str, n_features: int | None = None) -> Forest |
         )
     if start.startswith(COMPRESSED):
         raise ModelError(
-            f"{source}: is compressed; decompress a model file first (models come before data on the command line)"
+            f"{source}: is compressed; decompress a model file first",
+            Remedy("", " (models come before data on the command line)"),
         )
     if start.startswith(b"CBM1"):
         raise ModelError(
@@ -166,22 +172,12 @@ def read(content: bytes, source: str, n_features: int | None = None) -> Forest |
         )
     is_lightgbm = start.startswith(b"tree")
     if start.startswith(b"PAR1") or b" qid:" in start.split(b"\n", 1)[0] or (not is_lightgbm and is_csv_text(content)):
-        raise ModelError(f"{source}: is data, not a model; models come before data on the command line")
+        remedy = Remedy("; rs.read reads it", "; models come before data on the command line")
+        raise ModelError(f"{source}: is data, not a model", remedy)
     if content.strip() and not is_lightgbm:
         first = start.split(b"\n", 1)[0][:40].decode(errors="replace")
         raise ModelError(f"{source}:1: starts with {first!r}, which is not a known model format; {READ} can be read")
     return from_text(decoded(content, source), source=source)
-
-
-def is_model(head: bytes) -> bool:
-    """Whether a file with these first bytes is a model of one of the formats, not data."""
-    marks = (b"tree\n", b"tree\r\n", b"{", b"<", b"CBM1", *(f"## {kind}".encode() for kind in TREES))
-    return head.startswith(marks) or is_dump(head)
-
-
-def is_dump(head: bytes) -> bool:
-    """Whether a file with these first bytes is a JSON dump of trees, as XGBoost writes it."""
-    return head.startswith(b"[") and b'"nodeid"' in head
 
 
 def _read_object(content: bytes, source: str) -> Forest | CtrForest:

@@ -15,7 +15,7 @@ from ranksieve.dtypes import MOST_FEATURES
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import DTYPES, NO_CODES, Forest
 
-BITS = 32  # of a word of a set of categories, as LightGBM and XGBoost store them
+BITS = 32  # bits of a word of a set of categories, as LightGBM and XGBoost store them
 REMEDY = "the file was changed or is not whole: copy it again, or save it again"
 
 
@@ -36,7 +36,7 @@ class Nodes:
     gain: np.ndarray | None = None  # of a split
     count: np.ndarray | None = None  # training documents that passed
     weight: np.ndarray | None = None  # sum of second derivatives
-    sets: Mapping[int, np.ndarray] = field(default_factory=dict)  # of a categorical split: the categories that go left
+    sets: Mapping[int, np.ndarray] = field(default_factory=dict)  # by categorical split: the categories that go left
 
 
 @contextlib.contextmanager
@@ -76,7 +76,7 @@ def constant(value: float) -> Nodes:
     return Nodes(none, none, none, zero, none > 0, np.array([value]))
 
 
-def to_forest(
+def join_nodes(
     trees: Sequence[Nodes],
     source: str,
     *,

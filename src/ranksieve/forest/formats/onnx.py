@@ -13,11 +13,11 @@ import numpy as np
 
 from ranksieve.errors import MissingExtraError, import_extra
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing
-from ranksieve.forest.structure import checked_values, children_of, without_empty_sets
+from ranksieve.forest.formats.writing import DEFAULT, Options, check_directions
+from ranksieve.forest.structure import checked_values, children_of, node_places, without_empty_sets
 
 ML_VERSION, VERSION, IR_VERSION = 3, 17, 8  # of 2022: the oldest with float64 trees that runtimes of today still test
-WITH_SETS = 5, 21, 10  # of 2024: the oldest with sets
+WITH_SETS = 5, 21, 10  # versions of 2024: the oldest with sets
 SUM, NO_TRANSFORM, AT_MOST, MEMBER = 1, 0, 0, 6  # numbers of ai.onnx.ml 5
 
 
@@ -55,11 +55,9 @@ def _attributes(forest: Forest, options: Options) -> dict[str, Any]:
     from onnx import TensorProto, helper
 
     values = checked_values(forest)
-    check_missing(forest, "ONNX", None, options)
+    check_directions(forest, "ONNX", None, options)
     n_splits, n_leaves = np.diff(forest.split_offsets), forest.n_leaves
-    # the place of each split and each leaf among all nodes of all trees
-    split_at = np.arange(len(forest.feature)) + np.repeat(forest.leaf_offsets[:-1], n_splits)
-    leaf_at = np.arange(len(values)) + np.repeat(forest.split_offsets[1:], n_leaves)
+    split_at, leaf_at = node_places(forest)
     n_nodes = len(split_at) + len(leaf_at)
 
     def spread(of_splits: np.ndarray, dtype: type = np.int64) -> np.ndarray:
@@ -99,7 +97,7 @@ def _attributes_with_sets(forest: Forest, options: Options) -> dict[str, Any]:
     from onnx import TensorProto, helper
 
     values, forest = checked_values(forest), without_empty_sets(forest)
-    check_missing(forest, "ONNX", None, options)
+    check_directions(forest, "ONNX", None, options)
     n_splits, lone = len(forest.feature), np.flatnonzero(forest.n_leaves == 1)
     left, right = (np.append(side, ~forest.leaf_offsets[lone]) for side in children_of(forest))
     roots = forest.split_offsets[:-1].copy()

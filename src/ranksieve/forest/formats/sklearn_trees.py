@@ -19,7 +19,7 @@ from ranksieve.data.categories import MAX_CATEGORIES
 from ranksieve.data.features import default_names
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.nodes import Nodes, codes_of_words, to_forest
+from ranksieve.forest.formats.nodes import Nodes, codes_of_words, join_nodes
 
 READ = (
     "DecisionTreeRegressor, ExtraTreeRegressor, RandomForestRegressor, ExtraTreesRegressor, "
@@ -64,7 +64,7 @@ def from_sklearn(model: Any) -> Forest:
         trees, weights, base = [_nodes(model.tree_)], None, 0.0
     else:
         raise ModelError(f"got {type(model).__name__}; expected one of {READ}")
-    return to_forest(
+    return join_nodes(
         trees,
         type(model).__name__,
         n_features=model.n_features_in_,
@@ -108,14 +108,14 @@ def _nodes(tree: Any) -> Nodes:
     )
 
 
-class Known(NamedTuple):
+class KnownCategories(NamedTuple):
     """The categories of a feature: the number that the forest has for each, and their names unless they are numbers."""
 
     numbers: np.ndarray
     names: Sequence[str]
 
 
-def _category_codes(model: Any, names: Sequence[str]) -> dict[int, Known]:
+def _category_codes(model: Any, names: Sequence[str]) -> dict[int, KnownCategories]:
     """The categories of each categorical feature, in the order of scikit-learn's numbers."""
     if getattr(model, "_preprocessor", None) is None:
         return {}
@@ -127,9 +127,9 @@ def _category_codes(model: Any, names: Sequence[str]) -> dict[int, Known]:
             values.dtype.kind in "biuf"
             and ((values >= 0) & (values < MAX_CATEGORIES) & (values == np.floor(values))).all()
         ):
-            found[feature] = Known(values.astype(np.int64), ())
+            found[feature] = KnownCategories(values.astype(np.int64), ())
         elif values.dtype.kind in "iU":
-            found[feature] = Known(np.arange(len(values)), values.astype(str).tolist())
+            found[feature] = KnownCategories(np.arange(len(values)), values.astype(str).tolist())
         else:
             raise ModelError(
                 f"feature {names[feature]!r} has categories such as {values[0]}; expected texts or integers, "
@@ -138,7 +138,7 @@ def _category_codes(model: Any, names: Sequence[str]) -> dict[int, Known]:
     return found
 
 
-def _histogram_trees(model: Any, codes: Mapping[int, Known]) -> list[Nodes]:
+def _histogram_trees(model: Any, codes: Mapping[int, KnownCategories]) -> list[Nodes]:
     if model.loss not in ("squared_error", "absolute_error", "quantile"):
         raise ModelError(
             f"loss {model.loss!r} transforms its output; fit with squared_error, absolute_error or quantile"

@@ -14,7 +14,15 @@ import numpy as np
 from ranksieve.errors import ModelError, param
 from ranksieve.forest.float32 import above_single, below_single, floor_single, single_texts
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing, check_names, nested, place, single_values
+from ranksieve.forest.formats.writing import (
+    DEFAULT,
+    Options,
+    check_directions,
+    check_names,
+    nested,
+    place,
+    single_values,
+)
 from ranksieve.forest.structure import checked_values
 
 CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
@@ -24,7 +32,7 @@ SLACK = np.float32(1e-6)  # NODE_SPLIT_SLACK of Solr
 def to_solr(forest: Forest, options: Options = DEFAULT) -> str:
     """The JSON to upload to a model store; it lists the features that trees use, and is named as the file."""
     values = checked_values(forest, numerical_only="Solr")
-    check_missing(forest, "Solr", None, options)
+    check_directions(forest, "Solr", None, options)
     check_names(forest, "Solr")
     leaves = single_texts(single_values(values, "Solr"))
     thresholds = single_texts(_before_slack(forest, options.nearest), infinity="Infinity")
@@ -62,8 +70,8 @@ def _before_slack(forest: Forest, nearest: bool) -> np.ndarray:
     impossible = written + SLACK != wanted
     if impossible.any() and not nearest:
         raise ModelError(
-            f"{place(forest, impossible)} has the threshold {wanted[np.argmax(impossible)]}, which Solr cannot have: "
-            "it adds 1e-6 in float32, and no float32 becomes this one. Use the nearest below with ",
+            f"{place(forest, impossible)} has the threshold {wanted[np.argmax(impossible)]}, which Solr cannot "
+            "express: it adds 1e-6 in float32, and no float32 sum is this threshold. Use the nearest one below with ",
             param("nearest"),
             ", or multiply the feature by 1,000 before training",
         )

@@ -21,7 +21,7 @@ from ranksieve.errors import ModelError
 from ranksieve.forest.float32 import above_single
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.lightgbm_writer import category_numbers, check_sets, internal, objective_name
-from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing, check_names, nested, single_values
+from ranksieve.forest.formats.writing import DEFAULT, Options, check_directions, check_names, nested, single_values
 from ranksieve.forest.structure import checked_values
 
 FEATURE = re.compile(r"[A-Za-z_]\w*(\([\w\s,.$-]*\)(\.\w+)*)?", re.ASCII)  # a function, or a rank feature of Vespa
@@ -34,7 +34,7 @@ def to_vespa(forest: Forest, options: Options = DEFAULT) -> str:
     """The JSON for the folder `models` of an application package."""
     values = checked_values(forest)
     single_values(values, "Vespa")
-    check_missing(forest, "Vespa", None, options)
+    check_directions(forest, "Vespa", None, options)
     check_names(forest, "Vespa")
     check_sets(forest, "a text that is missing is the empty text in Vespa, which goes right")
     names, numbers = vespa_names(forest), category_numbers(forest)

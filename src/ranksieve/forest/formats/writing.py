@@ -27,7 +27,7 @@ DEFAULT = Options()
 MISSING = {"nan": "go where each split sends them", "zero": "count as 0", "never": "do not occur"}
 
 
-def check_missing(forest: Forest, consumer: str, nan_left: np.ndarray | None, options: Options) -> None:
+def check_directions(forest: Forest, consumer: str, nan_left: np.ndarray | None, options: Options) -> None:
     """Refuse splits that send NaN, or zeros as missing, where the consumer does not.
 
     Parameters

@@ -20,8 +20,8 @@ from ranksieve.forest.float32 import above_single, below_single, single_texts, t
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats import ubjson
 from ranksieve.forest.formats.lightgbm_writer import category_numbers, internal, is_regression
-from ranksieve.forest.formats.nodes import REMEDY, Nodes, parse_count, parse_number, reading, to_forest
-from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing, check_names, nested, single_values
+from ranksieve.forest.formats.nodes import REMEDY, Nodes, join_nodes, parse_count, parse_number, reading
+from ranksieve.forest.formats.writing import DEFAULT, Options, check_directions, check_names, nested, single_values
 from ranksieve.forest.formats.xgboost_categories import (
     category_names,
     encodings_of,
@@ -44,7 +44,7 @@ PLAIN_OBJECTIVES = (
     "reg:quantileerror",
 )
 EXPECTED = "an XGBoost model as Booster.save_model writes it (not dump_model)"
-VERSION = [2, 0, 0]  # of XGBoost; tried with 1.7, 2.1 and 3.2
+VERSION = [2, 0, 0]  # version of XGBoost; tried with 1.7, 2.1 and 3.2
 # the second key is for versions before 2, which require it
 RANKING = {
     "name": "rank:ndcg",
@@ -85,7 +85,7 @@ def _forest(model: dict[str, Any], source: str) -> Forest:
     n_features = parse_count(param["num_feature"])
     names = [str(name) for name in learner.get("feature_names", [])]
     categories = category_names(stored, trees, names, source)
-    return to_forest(
+    return join_nodes(
         trees,
         source,
         n_features=n_features,
@@ -161,7 +161,7 @@ def to_xgboost(forest: Forest, options: Options = DEFAULT) -> str:
     Its base score is 0 and its objective `rank:ndcg`, or `reg:squarederror` for a model of squared errors.
     """
     values = checked_values(forest)
-    check_missing(forest, "XGBoost", None, options)
+    check_directions(forest, "XGBoost", None, options)
     forest = sets_to_right(without_empty_sets(forest))
     leaves = single_values(values, "XGBoost")
     named = forest.feature_names != default_names(forest.n_features)
@@ -172,7 +172,7 @@ def to_xgboost(forest: Forest, options: Options = DEFAULT) -> str:
         gbtree_model_param={"num_parallel_tree": "1", "num_trees": str(forest.n_trees)},
         iteration_indptr=list(range(forest.n_trees + 1)),
         tree_info=[0] * forest.n_trees,
-        trees=Text(f"[{','.join(_tree_texts(forest, values, leaves))}]"),
+        trees=JsonText(f"[{','.join(_tree_texts(forest, values, leaves))}]"),
     )
     learner = _object(
         attributes={},
@@ -192,17 +192,17 @@ def to_xgboost(forest: Forest, options: Options = DEFAULT) -> str:
     return _object(learner=learner, version=VERSION) + "\n"
 
 
-class Text(str):
+class JsonText(str):
     """JSON already written."""
 
 
-def _object(**values: Any) -> Text:
-    return Text("{" + ",".join(f"{json.dumps(key)}:{_json(value)}" for key, value in values.items()) + "}")
+def _object(**values: Any) -> JsonText:
+    return JsonText("{" + ",".join(f"{json.dumps(key)}:{_json(value)}" for key, value in values.items()) + "}")
 
 
 def _json(value: Any) -> str:
     """JSON of a value; float32 in their shortest decimals, which `json` does not write."""
-    if isinstance(value, Text):
+    if isinstance(value, JsonText):
         return value
     if not isinstance(value, np.ndarray):
         return json.dumps(value, ensure_ascii=False)  # XGBoost does not read \\u00fc
@@ -263,7 +263,7 @@ def to_dump(forest: Forest, options: Options = DEFAULT) -> str:
     """The JSON list of trees that `Booster.get_dump(dump_format="json")` gives: `model/xgboost+json` of the plugins
     for Elasticsearch and OpenSearch. They add float32 leaves, and identify features by name."""
     values = checked_values(forest, numerical_only="the LTR plugin")
-    check_missing(forest, "the plugin", None, options)
+    check_directions(forest, "the plugin", None, options)
     check_names(forest, "the plugin")
     leaves, conditions = single_texts(single_values(values, "the plugin")), single_texts(above_single(forest.threshold))
     names = [json.dumps(name, ensure_ascii=False) for name in forest.feature_names]

@@ -13,14 +13,14 @@ from xml.parsers import expat
 
 import numpy as np
 
+from ranksieve.data.other_files import RANKLIB_FORESTS
 from ranksieve.errors import ModelError
 from ranksieve.forest.float32 import floor_single, single_texts, to_single
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.nodes import REMEDY, Nodes, is_count, parse_number, to_forest
-from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing, nested, single_values
+from ranksieve.forest.formats.nodes import REMEDY, Nodes, is_count, join_nodes, parse_number
+from ranksieve.forest.formats.writing import DEFAULT, Options, check_directions, nested, single_values
 from ranksieve.forest.structure import checked_values
 
-TREES = ("LambdaMART", "MART", "Random Forests")  # RankLib's rankers that are forests
 RANKLIB_FEATURES, QUICKRANK_FEATURES = "## No. of features = ", "features"  # written by us only
 
 
@@ -29,7 +29,7 @@ def read_ranklib(text: str, source: str, n_features: int | None = None) -> Fores
     many as the trees use."""
     header, _, _ = text.partition("<ensemble>")
     first = header.split("\n", 1)[0].strip()
-    if first.lstrip("# ") not in TREES:
+    if first.lstrip("# ") not in RANKLIB_FORESTS:
         raise ModelError(
             f"{source}:1: starts with {first[:40]!r}; expected a RankLib model of trees, which starts with "
             "'## LambdaMART', '## MART' or '## Random Forests'"
@@ -46,7 +46,7 @@ def read_quickrank(text: str, source: str, n_features: int | None = None) -> For
     return _forest(found, source, "quickrank", n_features or (int(announced) if is_count(announced) else None))
 
 
-def _forest(found: _Found, source: str, kind: str, n_features: int | None) -> Forest:
+def _forest(found: _FileContent, source: str, kind: str, n_features: int | None) -> Forest:
     if not found.trees:
         raise ModelError(f"{source}: holds no trees; expected an <ensemble> of <tree> elements")
     trees = [tree.nodes(source, zero_is_missing=kind == "ranklib") for tree in found.trees]
@@ -55,7 +55,7 @@ def _forest(found: _Found, source: str, kind: str, n_features: int | None) -> Fo
     weights = np.array([tree.weight for tree in found.trees]) / max(found.n_ensembles, 1)
     if n_features is not None and n_features < widest:
         raise ModelError(f"{source}: uses feature {widest}, but {n_features} features were announced; {REMEDY}")
-    return to_forest(trees, source, n_features=n_features or max(widest, 1), weights=weights, info={"read_from": kind})
+    return join_nodes(trees, source, n_features=n_features or max(widest, 1), weights=weights, info={"read_from": kind})
 
 
 @dataclass
@@ -97,7 +97,7 @@ class _Tree:
 
 
 @dataclass
-class _Found:
+class _FileContent:
     """The content of a file."""
 
     trees: list[_Tree] = field(default_factory=list)
@@ -105,7 +105,7 @@ class _Found:
     n_ensembles: int = 0
 
 
-def _parse(text: str, source: str) -> _Found:
+def _parse(text: str, source: str) -> _FileContent:
     # one root around several ensembles; the declaration would no longer come first
     text = re.sub(r"<\?xml[^>]*\?>", "", text, count=1)
     reader = _XmlHandler(source)
@@ -122,7 +122,7 @@ class _XmlHandler:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.found = _Found()
+        self.found = _FileContent()
         self.names: list[str] = []
         self.open: list[int] = []  # nodes of the current tree
         self.text: list[str] = []
@@ -196,7 +196,7 @@ class _XmlHandler:
 def to_ranklib(forest: Forest, options: Options = DEFAULT) -> str:
     """The text of a LambdaMART model of RankLib, which the plugins for Elasticsearch and OpenSearch read, too."""
     values = checked_values(forest, numerical_only="RankLib")
-    check_missing(forest, "RankLib (missing is 0)", forest.threshold >= 0, options)
+    check_directions(forest, "RankLib (missing is 0)", forest.threshold >= 0, options)
     leaves = single_texts(single_values(values, "RankLib"))
     most_leaves = int(forest.n_leaves.max(initial=0))
     header = (
@@ -211,7 +211,7 @@ def to_ranklib(forest: Forest, options: Options = DEFAULT) -> str:
 def to_quickrank(forest: Forest, options: Options = DEFAULT) -> str:
     """The text of a LAMBDAMART model of QuickRank."""
     values = checked_values(forest, numerical_only="QuickRank")
-    check_missing(forest, "QuickRank", np.zeros(len(forest.feature), dtype=bool), options)
+    check_directions(forest, "QuickRank", np.zeros(len(forest.feature), dtype=bool), options)
     facts = {
         "type": "LAMBDAMART",
         "trees": forest.n_trees,

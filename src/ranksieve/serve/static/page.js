@@ -178,8 +178,8 @@ async function explain(hit, below) {
   try {
     const found = await ask("POST", "/explain", { ...settings(hit), document: hit.dataset.document, ...(below ? { below } : {}) });
     const text = below
-      ? `score ${found.score.toFixed(3)} against ${found.below_score.toFixed(3)}: what each feature adds to the difference of ${(found.score - found.below_score).toFixed(3)}`
-      : `score ${found.score.toFixed(3)} = ${found.expected.toFixed(3)} on average, and what each feature adds (SHAP values)`;
+      ? `Score ${found.score.toFixed(3)} against ${found.below_score.toFixed(3)}: what each feature adds to the difference of ${(found.score - found.below_score).toFixed(3)}`
+      : `Score ${found.score.toFixed(3)}: the mean score ${found.expected.toFixed(3)} plus what each feature adds (SHAP values)`;
     holder.replaceChildren(make("p", {}, text), below
       ? bars(found.differences, (one) => one.difference, (one) => `${format(one.value_above)} against ${format(one.value_below)}`)
       : bars(found.contributions, (one) => one.contribution, (one) => format(one.value)));
@@ -201,12 +201,12 @@ async function toggleWhy(hit) {
   const panel = hit.querySelector(".why-panel"), button = hit.querySelector(".why");
   if (!panel) { say("the first stage has no features to explain; choose a model's result"); return; }
   if (!panel.hidden) { closeWhy(hit); return; }
-  const select = make("select", { "aria-label": "Compare with" }, make("option", { value: "" }, "on its own"));
+  const select = make("select", {}, make("option", { value: "" }, "no other document"));
   for (const other of hit.parentNode.children) {
     if (other !== hit) select.append(make("option", { value: other.dataset.document }, `${other.querySelector(".rank").textContent}. ${other.querySelector("h3").textContent.slice(0, 60)}`));
   }
   select.addEventListener("change", () => explain(hit, select.value));
-  panel.replaceChildren(make("label", {}, "Why above that one? ", select), make("div", { class: "bars", "aria-live": "polite" }));
+  panel.replaceChildren(make("label", {}, "Compare with: ", select), make("div", { class: "bars", "aria-live": "polite" }));
   panel.hidden = false;
   button.setAttribute("aria-expanded", "true");
   await explain(hit, "");

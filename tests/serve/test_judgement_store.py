@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval.queries import read_queries
 from ranksieve.retrieval.runs import read_judgements
-from ranksieve.serve.judgements import JudgementStore, normal_text
+from ranksieve.serve.judgement_store import JudgementStore, normal_text
 
 
 def store(folder: Path, **options) -> JudgementStore:
@@ -35,12 +35,13 @@ def test_grades_are_on_disk_and_can_be_undone(tmp_path):
     assert ours.put("rosé", "d2", None).previous == 4.0
     assert ours.put("red wine", "d1", None).previous == 0.0
     assert (tmp_path / "qrels.txt").read_text() == ""
+    assert list(read_queries(tmp_path / "own.tsv").values()) == ["red wine", "rosé"]
     assert store(tmp_path).grades() == {}
     assert store(tmp_path).put("red wine", "d1", 1).query_id == first.query_id
 
 
 def test_given_files_are_kept(tmp_path):
-    (tmp_path / "queries.tsv").write_text("7\tred wine\n8\twhite wine\n")
+    (tmp_path / "queries.tsv").write_text("7\tred wine\n8\twhite wine\n10\tbeer\n")
     (tmp_path / "qrels.txt").write_text("query-id corpus-id score\n7 d1 2\n7 d2 -1\n9 d3 0.5\n")
     ours = store(tmp_path, queries=tmp_path / "queries.tsv")
     assert ours.grades() == {"7": {"d1": 2.0, "d2": 0.0}, "9": {"d3": 0.5}}
@@ -51,7 +52,7 @@ def test_given_files_are_kept(tmp_path):
     assert ours.grades_of("red wine") == {"d1": 2.0, "d2": 0.0}
     assert ours.put("red wine", "d2", None).previous == -1.0
     assert (tmp_path / "qrels.txt").read_text() == "7 0 d1 2\n9 0 d3 0.5\n8 0 d1 1\n"
-    assert (tmp_path / "queries.tsv").read_text() == "7\tred wine\n8\twhite wine\n"
+    assert (tmp_path / "queries.tsv").read_text() == "7\tred wine\n8\twhite wine\n10\tbeer\n"
     assert read_queries(tmp_path / "own.tsv") == {"7": "red wine", "8": "white wine"}
 
 
@@ -99,7 +100,7 @@ def test_several_threads_and_stores_lose_nothing(tmp_path):
 KILLED = """
 import sys
 from pathlib import Path
-from ranksieve.serve.judgements import JudgementStore
+from ranksieve.serve.judgement_store import JudgementStore
 folder = Path(sys.argv[1])
 store = JudgementStore(folder / "qrels.txt", folder / "own.tsv")
 for number in range(10**6):

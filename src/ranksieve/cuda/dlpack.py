@@ -1,4 +1,4 @@
-"""Arrays of other libraries that are on the GPU, without a copy: `__cuda_array_interface__`, and DLPack."""
+"""Arrays of other libraries on the GPU, used without a copy: by `__cuda_array_interface__` or by DLPack."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from numba import cuda
 from ranksieve.cuda.device import SIMULATED, handle
 from ranksieve.errors import DataError
 
-CUDA_DEVICE = 2  # DLPack: kDLCUDA
-KINDS = {0: "i", 1: "u", 2: "f", 6: "b"}  # DLPack's types of numbers
+CUDA_DEVICE = 2  # kDLCUDA of DLPack
+TYPE_CODES = {0: "i", 1: "u", 2: "f", 6: "b"}  # NumPy's letter for each type code of DLPack
 
 
 class _Tensor(ctypes.Structure):
-    """DLTensor, at the start of what a capsule of DLPack holds."""
+    """DLPack's DLTensor; a capsule holds a structure that begins with it."""
 
     _fields_ = [
         ("data", ctypes.c_void_p), ("device", ctypes.c_int32), ("device_number", ctypes.c_int32),
-        ("ndim", ctypes.c_int32), ("kind", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
         ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("offset", ctypes.c_uint64),
     ]  # fmt: skip
 
 
-class Borrowed:
+class DLPackArray:
     """An array given by DLPack, with the interface that Numba reads; keeps it alive."""
 
     def __init__(self, array: Any, **options: Any) -> None:
@@ -33,15 +33,15 @@ class Borrowed:
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
         tensor = _Tensor.from_address(pointer(self._capsule, b"dltensor"))
-        if tensor.kind not in KINDS or tensor.lanes != 1:
+        if tensor.code not in TYPE_CODES or tensor.lanes != 1:
             raise DataError(
-                f"got an array of DLPack's type {tensor.kind} with {tensor.bits} bits; give float32 or float64"
+                f"got an array of DLPack's type {tensor.code} with {tensor.bits} bits; give float32 or float64"
             )
         width = tensor.bits // 8
         strides = [tensor.strides[i] * width for i in range(tensor.ndim)] if tensor.strides else None
         self.__cuda_array_interface__ = {
             "shape": tuple(tensor.shape[i] for i in range(tensor.ndim)),
-            "typestr": f"<{KINDS[tensor.kind]}{width}",
+            "typestr": f"<{TYPE_CODES[tensor.code]}{width}",
             "data": ((tensor.data or 0) + tensor.offset, True),
             "strides": None if strides is None else tuple(strides),
             "version": 3,
@@ -55,5 +55,5 @@ def on_device(X: Any) -> Any:
     if hasattr(X, "__cuda_array_interface__"):
         return cuda.as_cuda_array(X)
     if hasattr(X, "__dlpack_device__") and X.__dlpack_device__()[0] == CUDA_DEVICE:
-        return cuda.as_cuda_array(Borrowed(X, stream=handle()))
+        return cuda.as_cuda_array(DLPackArray(X, stream=handle()))
     return None

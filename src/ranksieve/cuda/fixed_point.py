@@ -1,4 +1,4 @@
-"""The largest gradients and their sums, and the scales of fixed-point sums that follow, see `boosting.fixed_point`."""
+"""The largest gradients, their sums, and the scales of fixed-point sums computed from them: `boosting.fixed_point`."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ shift_of, packed_shift_of = cuda.jit(device=True)(fitting_shift), cuda.jit(devic
 
 
 class ExtentSums(NamedTuple):
-    """Parts of one array: the largest values, as floats and as bits, sums, and factors, as floats and as bits."""
+    """Views of one array: the largest values, sums, and factors; values and factors as floats and as bits."""
 
     largest: Any
     largest_bits: Any
-    sums: Any  # of the gradients, the second derivatives, and the squares of both
+    sums: Any  # sums of the gradients, of the second derivatives, and of the squares of both
     factors: Any
     factor_bits: Any
 
@@ -51,19 +51,19 @@ def largest(grad, hess, n, extent):
 
 @cuda.jit(device=True)
 def unit_of(bits):
-    """The exponent of the power of two above a number, given by its bits."""
+    """The exponent of the power of two above a number; `bits` are the bits of the float."""
     return ((bits >> 52) & 0x7FF) - 1022
 
 
 @cuda.jit(device=True)
 def set_power(exponent, bits, place):
-    """Two factors, as bits, whose product is a power of two."""
+    """Write two factors, as bits of floats, whose product is 2^exponent."""
     bits[place], bits[place + 1] = (exponent // 2 + 1023) << 52, (exponent - exponent // 2 + 1023) << 52
 
 
 @kernel
 def set_factors(extent):
-    """Factors that scale a value to units of 2^-30 of the largest one's power of two."""
+    """Factors that scale values to units of 2^-30 times the power of two above the largest one."""
     i = cuda.grid(1)
     if i < 2:
         set_power(30 - unit_of(extent.largest_bits[i]), extent.factor_bits, 2 * i)
@@ -85,7 +85,7 @@ def packed_exponent(extent, which, n_rows, room, out):
 
 @cuda.jit(device=True)
 def set_scales(extent, numbers, float_bits, out):
-    """The exponents of a tree's scales, as `Scales.of` has them, and their factors; by one thread."""
+    """The exponents of a tree's scales, as in `Scales.of`, and their factors; called by one thread."""
     most_grad = extent.sums[0] + numbers[N_ROWS]
     grad_unit, hess_unit = unit_of(extent.largest_bits[0]), unit_of(extent.largest_bits[1])
     out[EXPONENTS + 2] = shift_of(most_grad, numbers[EXACT_ROOM]) + 30 - grad_unit
@@ -124,7 +124,7 @@ def absolute_sums(grad, hess, n, extent):
 
 @kernel
 def clear(extent):
-    """Begin with zeros."""
+    """Set values and sums to 0."""
     i = cuda.grid(1)
     if i < 2:
         extent.largest[i], extent.sums[i], extent.sums[i + 2] = 0.0, 0, 0

@@ -17,7 +17,7 @@ import ranksieve
 from ranksieve.errors import RanksieveError
 from ranksieve.evaluation.model_card import held_out_values
 from ranksieve.serve.api import Serving
-from ranksieve.serve.judgements import GRADES
+from ranksieve.serve.judgement_store import GRADES
 from ranksieve.serve.page_state import MOST_SHOWN, USUAL_SHOWN, WEIGHT, PageState
 from ranksieve.serve.problems import Refused
 from ranksieve.serve.queries_view import next_query, queries_view

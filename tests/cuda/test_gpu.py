@@ -1,4 +1,4 @@
-"""Training and scoring on a GPU that is there; `test_simulated.py` is for machines without one."""
+"""Training and scoring on a real GPU. `test_simulated.py` is for machines without one."""
 
 from __future__ import annotations
 

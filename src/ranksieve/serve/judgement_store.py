@@ -14,7 +14,7 @@ from ranksieve.retrieval.queries import read_queries
 from ranksieve.retrieval.runs import Judgements, judgement_rows
 
 HEADER = "qid\tquery\n"
-GRADES = range(5)  # that the page offers
+GRADES = range(5)  # grades that the page offers
 
 
 def normal_text(text: str) -> str:
@@ -58,7 +58,7 @@ class JudgementStore:
         self._seen: object = None
         self._grades: dict[str, dict[str, str]] = {}
         self._texts: dict[str, str] = {}
-        self._range = float(GRADES[0]), float(GRADES[-1])  # of all grades so far, so that each can be undone
+        self._range = float(GRADES[0]), float(GRADES[-1])  # range of all grades so far
         self.version = 0  # changes with the judgements
         if not read_only:
             check_writable(path)
@@ -89,7 +89,7 @@ class JudgementStore:
         normal = normal_text(text)
         if not normal:
             raise ParameterError("the query is empty; give its text")
-        with self._lock, locked(self._path.parent):  # of this process, and of others
+        with self._lock, locked(self._path.parent):  # locks out threads of this process, and other processes
             self._refresh()
             low, high = self._range
             if grade is not None and not low <= grade <= high:

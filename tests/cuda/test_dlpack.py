@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksieve.cuda.foreign import Borrowed, on_device
+from ranksieve.cuda.dlpack import DLPackArray, on_device
 from ranksieve.errors import DataError
 
 
@@ -13,7 +13,7 @@ from ranksieve.errors import DataError
     "array", [np.arange(6.0).reshape(2, 3), np.ones((3, 2), np.float32, order="F"), np.zeros((4, 6))[::2, 1:3]]
 )
 def test_an_array_is_borrowed_as_it_is(array: np.ndarray) -> None:
-    found, own = Borrowed(array).__cuda_array_interface__, array.__array_interface__
+    found, own = DLPackArray(array).__cuda_array_interface__, array.__array_interface__
     assert found["shape"] == own["shape"]
     assert found["typestr"] == own["typestr"]
     assert found["data"][0] == own["data"][0]
@@ -23,7 +23,7 @@ def test_an_array_is_borrowed_as_it_is(array: np.ndarray) -> None:
 
 def test_complex_numbers_are_refused() -> None:
     with pytest.raises(DataError, match="give float32 or float64"):
-        Borrowed(np.ones(3, np.complex64))
+        DLPackArray(np.ones(3, np.complex64))
 
 
 def test_arrays_of_the_host_are_not_on_the_device() -> None:

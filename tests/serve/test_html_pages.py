@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
 
+import ranksieve as rs
 from corpus_samples import QUERIES
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.retrieval.searching import search
@@ -160,6 +162,39 @@ def test_the_table_of_queries_has_the_metric_and_p_values(client, folder):
     for sort in ("query", "judged", "0", "2", "9", "-difference", "²", "", "-"):
         page(http, f"/queries?sort={sort}")
     assert "No query has a grade above 0 yet" in page(client(judgements=folder.parent / "none.txt"), "/queries")[0]
+
+
+def test_what_is_not_known_of_training_is_not_claimed(client, folder):
+    http = client()
+    for text, grades in (("engine wing", {"d3": 3, "d9": 1}), ("shock wave", {"d11": 2}), ("heat", {"d4": 1})):
+        judge(http, grades, text)
+    assert (
+        "It is not known which queries <strong>one</strong> and <strong>two</strong> were trained on"
+        in page(http, "/queries")[0]
+    )
+    service = http.app._app.state.service
+    first, second, third = service.store().texts()
+    service.settings.trained_folder.mkdir(exist_ok=True)
+    for number, seen in (("1", [first]), ("2", [second])):
+        model = rs.load(folder / "one.txt")
+        made = replace(model, info={**model.info, "judged_queries": {"train": seen, "test": [third]}})
+        made.save(service.settings.trained_folder / f"trained-{number}.txt")
+    service.models.refresh()
+    text = page(http, "/queries?model=one&model=trained-1")[0]
+    assert "These are the 2 queries that <strong>trained-1</strong> was not trained on." in text
+    assert "It is not known which queries <strong>one</strong> was trained on" in text
+    assert text.count('<th scope="row">') == 2
+    text = page(http, "/queries?model=one&model=trained-1&unseen=0")[0]
+    assert "Some of these queries were used to train <strong>trained-1</strong>" in text
+    assert "It is not known which queries <strong>one</strong> was trained on" in text
+    assert text.count('<th scope="row">') == 3
+    text = page(http, "/queries?model=trained-1&model=trained-2")[0]
+    assert "This is the one query that neither <strong>trained-1</strong> nor <strong>trained-2</strong> was" in text
+    assert "is not known" not in text
+
+
+def test_the_start_page_names_the_models(client):
+    assert "what the models make of it: one, two." in page(client(), "/")[0]
 
 
 def test_without_models_or_judgements(client):
