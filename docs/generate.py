@@ -9,12 +9,11 @@ from typing import Any
 
 import tables
 from mkdocs.structure.files import File, Files
+from public_modules import BY_NAME, public_modules
 from typer.main import get_command
 from typer.testing import CliRunner
 
-import ranksieve
 from ranksieve.cli.app import MODULES, app
-from ranksieve.other_names import ALIASES
 from ranksieve.parameter_table import SLOTS, table
 
 ROOT = Path(__file__).parent.parent
@@ -47,20 +46,22 @@ def commands() -> str:
 
 def parameters() -> str:
     """The one table of training parameters, and the rules that have parameters of their own."""
-    aliases = ", ".join(f"`{alias}` for `{name}`" for alias, name in ALIASES.items())
     parts = [
         f"# Parameters of training\n\n{tables.parameters(table())}",
-        f"Other names, in Python and TOML: {aliases}.",
+        f"## Aliases\n\nPython and TOML files accept these names, too:\n\n{tables.aliases()}",
     ]
     parts += [f"## {registry.kind.capitalize()}\n\n{tables.rules(registry)}" for registry in SLOTS]
     return "\n\n".join([*parts, f"## Other rankers\n\n{tables.rankers()}\n"])
 
 
 def reference() -> str:
-    """Every public name: those at the top of the package, then those of its public submodules."""
-    parts = ["# Python reference\n\n`import ranksieve as rs`; the names of submodules are used as `rs.metrics.ndcg`.\n"]
-    top = [getattr(ranksieve, name) for name in ranksieve.__all__]
-    for module in (ranksieve, *(value for value in top if isinstance(value, ModuleType))):
+    """Every public name: those at the top of the package, those of its submodules, and those imported by name."""
+    parts = [
+        "# Python reference\n\n`import ranksieve as rs`; the names of submodules are used as `rs.metrics.ndcg`. The "
+        f"submodules {', '.join(BY_NAME)} are imported by name, as in `from ranksieve.results import Evaluation`. "
+        "Their classes are what functions return, or pass to yours.\n"
+    ]
+    for module in public_modules():
         parts.append(f"## {module.__name__}\n\n{(module.__doc__ or '').splitlines()[0]}\n")
         for name in module.__all__:
             value = getattr(module, name)

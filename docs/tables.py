@@ -1,7 +1,7 @@
-"""Tables within the pages that are written from the registries: `python docs/tables.py` writes them again.
+"""Tables in the pages that are generated from the registries: `python docs/tables.py` writes them again.
 
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`. The pages keep them, so that they can be read as they
-are, without building the documentation.
+A table is between `<!-- table: NAME -->` and `<!-- end -->`. The pages contain the tables, so that they can be read
+without building the documentation.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ranksieve.other_names import ALIASES
 from ranksieve.parameter_table import FORESTS, SLOTS, algorithms, flag, help_of, table
 from ranksieve.rules import RANKERS, Parameter, Registry, parameters_of
 from ranksieve.text_formats import some_of
@@ -36,6 +37,8 @@ def written(page: Path) -> str:
 def _table(name: str, *arguments: str) -> str:
     if name == "parameters":
         return parameters(arguments)
+    if name == "aliases":
+        return aliases()
     return rankers() if name == RANKERS.kind else rules({one.kind: one for one in SLOTS}[name])
 
 
@@ -66,6 +69,14 @@ def parameters(names: Iterable[str]) -> str:
     known = table()
     rows = [(f"`{name}`", f"`{known[name].default!r}`", help_of(known[name]), _values(known[name])) for name in names]
     return lines(("parameter", "default", "meaning", "values"), rows)
+
+
+def aliases() -> str:
+    """The names of LightGBM, XGBoost, CatBoost and scikit-learn that are accepted for parameters."""
+    found: dict[str, list[str]] = {}
+    for alias, name in ALIASES.items():
+        found.setdefault(name, []).append(f"`{alias}`")
+    return lines(("parameter", "aliases"), ((f"`{name}`", ", ".join(names)) for name, names in found.items()))
 
 
 def lines(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
