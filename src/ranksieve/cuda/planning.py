@@ -47,6 +47,7 @@ from ranksieve.cuda.tree_tables import (
 from ranksieve.kernels import growing
 
 leaf_node, net_gain, set_bounds = shared(growing.leaf_node), shared(growing.net_gain), shared(growing.set_bounds)
+may_split = shared(growing.may_split)
 
 LEAST_ROWS = THREADS  # fewest rows that a block sums, except in the last part of a node
 MOST_NODES = 2 * (MOST_LEAVES + MOST_AHEAD)
@@ -145,9 +146,8 @@ def plan_task(features, settings, work, number, node, sizes):
     n_left, n_right = count_of(total_left, rules), count_of(total_right, rules)
     border, is_left = start + n_left, n_left <= n_right
     small, large, new_slot = left if is_left else right, right if is_left else left, (left + 1) // 2
-    may_divide = rules.max_depth == 0 or depth < rules.max_depth
-    small_searched = may_divide and min(n_left, n_right) >= 2 * rules.min_docs
-    large_searched = may_divide and max(n_left, n_right) >= 2 * rules.min_docs
+    small_searched = may_split(min(n_left, n_right), depth, rules)
+    large_searched = may_split(max(n_left, n_right), depth, rules)
     nodes.children[node] = left
     nodes.totals[left], nodes.totals[right] = total_left, total_right
     nodes.hess_totals[left] = nodes.cuts[node, 4]

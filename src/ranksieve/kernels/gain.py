@@ -149,6 +149,48 @@ def bounded_gain(grad, n, weight, newton, low, high):
     return gain if newton else gain * weight / n
 
 
+class Sides(NamedTuple):
+    """Rows, gradients and second derivatives of the two sides of a cut."""
+
+    n_left: int
+    n_right: int
+    grad_left: float
+    grad_right: float
+    hess_left: float
+    hess_right: float
+    allowed: bool  # whether both are large enough
+
+
+@njit(cache=True, nogil=True)
+def sides_of(left, left_hess, node, rules):
+    """The sides of a cut with these left sums. No branches."""
+    n_left, hess_left = count_of(left, rules), hess_of(left, left_hess, rules)
+    n_right, hess_right = count_of(node.total, rules) - n_left, hess_of(node.total, node.hess, rules) - hess_left
+    grad_left = grad_of(left, rules)
+    grad_right = grad_of(node.total, rules) - grad_left
+    allowed = large_enough(n_left, hess_left, rules) & large_enough(n_right, hess_right, rules)
+    return Sides(n_left, n_right, grad_left, grad_right, hess_left, hess_right, allowed)
+
+
+@njit(cache=True, nogil=True)
+def free_gain(sides, x, y, l2, newton):
+    """The gain of both sides without bounds, of weights x and y, or of second derivatives plus l2. No branches."""
+    gain = gain_of(sides.grad_left, x, sides.hess_left + l2, newton)
+    return gain + gain_of(sides.grad_right, y, sides.hess_right + l2, newton)
+
+
+@njit(cache=True, nogil=True)
+def gain_within(sides, x, y, l2, node, newton, sign):
+    """The same with bounds on leaf values; -infinity if the cut is against the sign of its column."""
+    hess_left, hess_right = sides.hess_left + l2, sides.hess_right + l2
+    low, high = node.low, node.high
+    rise = bounded_value(sides.grad_right, hess_right, low, high) - bounded_value(sides.grad_left, hess_left, low, high)
+    if sign * rise < 0.0:
+        return -np.inf
+    gain = bounded_gain(sides.grad_left, x, hess_left, newton, low, high)
+    return gain + bounded_gain(sides.grad_right, y, hess_right, newton, low, high)
+
+
 @njit(cache=True, nogil=True)
 def gain_of_sides(left, left_hess, node, rules, more, bounded, sign):
     """The gain of both sides of a cut with these left sums. The gain of the leaf is not subtracted.
@@ -156,22 +198,13 @@ def gain_of_sides(left, left_hess, node, rules, more, bounded, sign):
     It is -infinity if a side is too small. `more` is added to the weight of each side. With bounds on leaf values, the
     gain may be negative, and it is -infinity if the cut is against the sign of its column.
     """
-    n_left, hess_left = count_of(left, rules), hess_of(left, left_hess, rules)
-    n_right, hess_right = count_of(node.total, rules) - n_left, hess_of(node.total, node.hess, rules) - hess_left
-    if not (large_enough(n_left, hess_left, rules) and large_enough(n_right, hess_right, rules)):
+    sides = sides_of(left, left_hess, node, rules)
+    if not sides.allowed:
         return -np.inf
-    grad_left = grad_of(left, rules)
-    grad_right = grad_of(node.total, rules) - grad_left
-    x, y = np.float64(n_left) + more, np.float64(n_right) + more  # weights of the variance gain
-    hess_left, hess_right = hess_left + (rules.l2 + more), hess_right + (rules.l2 + more)
-    if not bounded:
-        return gain_of(grad_left, x, hess_left, rules.newton) + gain_of(grad_right, y, hess_right, rules.newton)
-    low, high = node.low, node.high
-    rise = bounded_value(grad_right, hess_right, low, high) - bounded_value(grad_left, hess_left, low, high)
-    if sign * rise < 0.0:
-        return -np.inf
-    gain = bounded_gain(grad_left, x, hess_left, rules.newton, low, high)
-    return gain + bounded_gain(grad_right, y, hess_right, rules.newton, low, high)
+    x, y, l2 = np.float64(sides.n_left) + more, np.float64(sides.n_right) + more, rules.l2 + more
+    if bounded:
+        return gain_within(sides, x, y, l2, node, rules.newton, sign)
+    return free_gain(sides, x, y, l2, rules.newton)
 
 
 @njit(cache=True, nogil=True)

@@ -4,14 +4,11 @@ import numpy as np
 
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.gain import (
-    bounded_gain,
-    bounded_value,
     count_of,
     cut_terms,
     gain_of_cut,
-    grad_of,
-    hess_of,
-    large_enough,
+    gain_within,
+    sides_of,
 )
 from ranksieve.kernels.histograms import BY_BIN, LANES, widest
 from ranksieve.kernels.jit import njit
@@ -23,26 +20,17 @@ NO_SPLIT = -1
 @njit(cache=True, nogil=True, error_model="numpy")
 def scan_cuts_bounded(group, n_bins, node, rules, signs, left, left_hess, gains, cuts):
     """The best cuts with bounds on leaf values, by `gain.gain_of_sides`; the sums of the leaf are computed once."""
-    low, high, l2, newton = node.low, node.high, rules.l2, rules.newton
-    all_grad, all_hess = grad_of(node.total, rules), hess_of(node.total, node.hess, rules)
-    n, two_planes = count_of(node.total, rules), len(group) == 2
+    two_planes = len(group) == 2
     for b in range(n_bins):
         for k in range(LANES):
             left[k] += group[0, b, k]
             if two_planes:
                 left_hess[k] += group[1, b, k]
-            n_left, hess_left = count_of(left[k], rules), hess_of(left[k], left_hess[k], rules)
-            n_right, hess_right = n - n_left, all_hess - hess_left
-            if not (large_enough(n_left, hess_left, rules) and large_enough(n_right, hess_right, rules)):
+            sides = sides_of(left[k], left_hess[k], node, rules)
+            if not sides.allowed:
                 continue
-            grad_left = grad_of(left[k], rules)
-            grad_right = all_grad - grad_left
-            x, y = hess_left + l2, hess_right + l2
-            rise = bounded_value(grad_right, y, low, high) - bounded_value(grad_left, x, low, high)
-            if signs[k] * rise < 0.0:
-                continue
-            gain = bounded_gain(grad_left, np.float64(n_left), x, newton, low, high)
-            gain += bounded_gain(grad_right, np.float64(n_right), y, newton, low, high)
+            x, y = np.float64(sides.n_left), np.float64(sides.n_right)
+            gain = gain_within(sides, x, y, rules.l2, node, rules.newton, signs[k])
             if gain > gains[k]:
                 gains[k], cuts[k] = gain, b
 
