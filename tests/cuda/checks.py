@@ -113,13 +113,15 @@ def same_choice(data: Binned) -> bool:
     n, rng = data.lists.n_queries, np.random.default_rng(5)
     start = np.round(rng.normal(size=data.lists.n_docs), 1)
     (_, cpu), (_, gpu) = pair(data, Params(algo="lambdamart"), start)
-    lows, thresholds = np.ones(n, np.int64), rng.normal(size=n)
+    longest = int(data.lists.sizes.max())
+    assert data.lists.sizes.min() < longest  # the last `lows` are more than some lists have
     return all(
         np.array_equal(
             *(one.choose(lows, lows if above is None else lows + 2, above, labels=labels, lowest=lowest).rows
               for one in (cpu, gpu))
         )
-        for above in (None, thresholds)
+        for lows in (np.ones(n, np.int64), np.full(n, longest))
+        for above in (None, rng.normal(size=n))
         for labels in (None, data.lists.labels)
         for lowest in (False, True)
     )  # fmt: skip

@@ -10,7 +10,8 @@ from ranksieve.boosting.tree import Tree
 from ranksieve.cuda import scoring
 from ranksieve.cuda.bins import DeviceBins, StreamedBins
 from ranksieve.cuda.device import SIMULATED, CudaGraph, PinnedArray, download, n_blocks, upload
-from ranksieve.data.negatives import largest_rows, starts_of
+from ranksieve.data.lists import starts_of
+from ranksieve.data.negatives import largest_rows
 from ranksieve.dtypes import ROW, SCORE
 
 BLOCKS = 16  # blocks for each multiprocessor that add a tree
@@ -91,8 +92,9 @@ class GpuScores:
         values = -self.all() if lowest else self.all()
         rows = np.flatnonzero(np.ones(len(values)) if labels is None else np.asarray(labels) == 0).astype(ROW)
         offsets = np.searchsorted(rows, self._offsets)
-        counts = lows
+        sizes = np.diff(offsets)
+        counts, highs = np.minimum(lows, sizes), np.minimum(highs, sizes)
         if thresholds is not None:
-            is_above = values[rows] >= np.repeat(thresholds, np.diff(offsets))
-            counts = np.clip(np.diff(np.concatenate([[0], np.cumsum(is_above)])[offsets]), lows, highs)
+            is_above = values[rows] >= np.repeat(thresholds, sizes)
+            counts = np.clip(np.diff(np.concatenate([[0], np.cumsum(is_above)])[offsets]), counts, highs)
         return Choice(largest_rows(values, rows, offsets, counts), starts_of(counts), counts)
