@@ -1,6 +1,7 @@
 """Gradients of YetiLoss, against plain sums over the pairs of the same noisy orders."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -19,14 +20,15 @@ KEYS = st.integers(0, 2**64 - 1)
 SHAPE = 30, 5, 3  # truncation, neighbours and orders
 
 
-def gradients(gains, scores, sizes, key, shape=SHAPE, rows=None):
+def gradients(gains, scores, sizes, key, shape=SHAPE, rows=None, scale=1.0):
     gains, scores = np.array(gains, float), np.array(scores, float)
     rows, offsets = np.arange(len(gains)) if rows is None else np.array(rows), np.cumsum([0, *sizes])
     lists = (sorted(gains[start:stop], reverse=True) for start, stop in itertools.pairwise(offsets))
     ideals = np.array([naive.dcg(ranked, None, "linear") for ranked in lists], float)
+    by_rank = np.array([scale / math.log2(rank + 2) for rank in range(max(sizes))])
     grad, hess = np.full(len(gains), np.nan), np.full(len(gains), np.nan)
     with np.errstate(over="ignore"):  # of 64-bit numbers; interpreted, NumPy warns of it
-        all_gradients(gains, scores, offsets, rows, ideals, np.uint64(key), np.array(shape), grad, hess)
+        all_gradients(gains, scores, offsets, rows, ideals, by_rank, np.uint64(key), np.array(shape), grad, hess)
     return grad, hess
 
 
@@ -54,6 +56,14 @@ def test_gradients_are_the_plain_sums(lists, key, random, shape):
 def test_lists_that_are_longer_than_the_ranks_that_pair(shape):
     rng = np.random.default_rng(3)
     check(rng.choice([0.0, 0.0, 1.0, 3.0], 90), rng.normal(size=90), [20, 70], 9, rng.permutation(500)[:90], shape)
+
+
+def test_discounts_are_those_that_are_given():
+    rng = np.random.default_rng(5)
+    gains, scores = rng.choice([0.0, 1.0, 3.0], 9), rng.normal(size=9)
+    once, twice = (np.array(gradients(gains, scores, [4, 5], 3, scale=scale)) for scale in (1.0, 2.0))
+    assert once.any()
+    np.testing.assert_array_equal(twice, 2 * once)
 
 
 @pytest.mark.parametrize("gain", [0.0, 3.0])

@@ -131,17 +131,17 @@ class CrossEntropy(ListGradients):
 
 
 class NoisyLambdas(ListGradients):
-    """YetiLoss; `shape` is (truncation, number of neighbors, number of permutations)."""
+    """YetiLoss; `shape` is (truncation, number of neighbors, number of permutations), `by_rank` are discounts."""
 
     is_random = True
 
-    def __init__(self, seed: int, shape: tuple[int, int, int], *given: Any) -> None:
+    def __init__(self, seed: int, shape: tuple[int, int, int], by_rank: np.ndarray, *given: Any) -> None:
         super().__init__(*given)
-        self._seed, self._shape = seed, shape
+        self._seed, self._shape, self._by_rank = seed, shape, upload(by_rank)
 
     def run(self, documents: Documents, longest: int, ideals: Any, out: Any, step: int) -> None:
         space = self._space("noisy", len(out[0]), np.float64, np.int32, np.int32)
         key = np.uint64(step_key(self._seed, step))
         noisy_lambdas[len(documents.offsets) - 1, threads_of(longest)](
-            documents, NoisyPairs(*self._shape, ideals, *space), key, *out
+            documents, NoisyPairs(*self._shape, ideals, self._by_rank, *space), key, *out
         )

@@ -90,6 +90,7 @@ class NoisyPairs(NamedTuple):
     neighbors: int
     permutations: int
     ideals: Any  # per list
+    by_rank: Any  # discounts
     noisy: Any  # work space: scores with noise
     places: Any  # work space: places of the best of these, ascending
     order: Any  # work space: the same places, best first
@@ -104,7 +105,7 @@ def add_neighbors(documents, pairs, first, n_best, rank, scale, grad, hess):
         row_of_other = document_at(documents, first + pairs.order[first + other])
         gain = documents.gains[row] - documents.gains[row_of_other]
         if min(rank, other) < pairs.depth and gain != 0.0:
-            discount = abs(1.0 / math.log2(rank + 2.0) - 1.0 / math.log2(other + 2.0))
+            discount = abs(pairs.by_rank[rank] - pairs.by_rank[other])
             sign = 1.0 if gain > 0.0 else -1.0
             distance = sign * (documents.scores[row] - documents.scores[row_of_other])
             chance = 1.0 / (1.0 + math.exp(min(distance, FURTHEST)))

@@ -19,8 +19,8 @@ def best_by_noise(scores, rows, key, noisy, n_best):
 
 
 @njit(cache=True, nogil=True)
-def list_gradients(gains, scores, rows, ideal, key, shape, grad, hess):
-    """Gradients of one list; `shape` is truncation, number of neighbors and number of permutations."""
+def list_gradients(gains, scores, rows, ideal, by_rank, key, shape, grad, hess):
+    """Gradients of one list; `shape` is truncation, number of neighbors and permutations, `by_rank` are discounts."""
     n = len(gains)
     grad[:] = 0.0
     hess[:] = 0.0
@@ -37,8 +37,7 @@ def list_gradients(gains, scores, rows, ideal, key, shape, grad, hess):
                     continue
                 if gains[high] < gains[low]:
                     high, low = low, high
-                discount = 1.0 / np.log2(p + 2.0) - 1.0 / np.log2(q + 2.0)
-                weight = (gains[high] - gains[low]) * discount / (ideal * permutations)
+                weight = (gains[high] - gains[low]) * (by_rank[p] - by_rank[q]) / (ideal * permutations)
                 chance = 1.0 / (1.0 + np.exp(min(scores[high] - scores[low], 700.0)))
                 grad[high] += weight * chance
                 grad[low] -= weight * chance
@@ -47,8 +46,8 @@ def list_gradients(gains, scores, rows, ideal, key, shape, grad, hess):
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def all_gradients(gains, scores, offsets, rows, ideals, key, shape, grad, hess):
+def all_gradients(gains, scores, offsets, rows, ideals, by_rank, key, shape, grad, hess):
     """Gradients of every list; lists are independent."""
     for q in prange(len(offsets) - 1):
         own = slice(offsets[q], offsets[q + 1])
-        list_gradients(gains[own], scores[own], rows[own], ideals[q], key, shape, grad[own], hess[own])
+        list_gradients(gains[own], scores[own], rows[own], ideals[q], by_rank, key, shape, grad[own], hess[own])

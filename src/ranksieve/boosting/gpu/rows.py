@@ -52,7 +52,7 @@ from ranksieve.cuda.largest import CHOSEN
 from ranksieve.cuda.losses import Documents
 from ranksieve.data.lists import share_of, starts_of
 from ranksieve.dtypes import ROW, SCORE
-from ranksieve.kernels.lambdas import NDCG
+from ranksieve.kernels.metric_kinds import WEIGHTED
 
 GpuTarget = TreeSpace | TreeTarget  # on the device; on the host where a tree is grown on the CPU
 
@@ -84,10 +84,10 @@ def objective_of(lists: TrainingLists) -> GpuObjective | None:
         return GpuObjective(CrossEntropy(seed, gains, weights), gains)
     if type(rule) is YetiLoss:
         gains, depth = sparse_gains(labels, metric), min(rule.depth(metric), lists.lists.n_docs)
-        shape = depth, rule.neighbors, rule.permutations
+        shape, by_rank = (depth, rule.neighbors, rule.permutations), discounts_by_rank(offsets, ALL_RANKS)
         return GpuObjective(
-            NoisyLambdas(seed, shape, gains, weights), gains,
-            lambda gains, offsets: all_ideals(NDCG, gains, offsets, discounts_by_rank(offsets, ALL_RANKS)),
+            NoisyLambdas(seed, shape, by_rank, gains, weights), gains,
+            lambda gains, offsets: all_ideals(WEIGHTED, gains, offsets, by_rank),
         )  # fmt: skip
     return None
 

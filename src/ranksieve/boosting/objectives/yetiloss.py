@@ -37,10 +37,10 @@ class YetiLoss(Truncated):
         n_docs = len(view.labels)
         if self not in view.cache:
             gains, by_rank = sparse_gains(view.labels, view.metric), discounts_by_rank(view.offsets, ALL_RANKS)
-            view.cache[self] = gains, all_ideals(WEIGHTED, gains, view.offsets, by_rank)
-        gains, ideals = view.cache[self]
+            view.cache[self] = gains, all_ideals(WEIGHTED, gains, view.offsets, by_rank), by_rank
+        gains, ideals, by_rank = view.cache[self]
         depth = min(self.depth(view.metric), n_docs)
         grad, hess, key = np.empty(n_docs), np.empty(n_docs), np.uint64(step_key(view.seed, view.step))
         shape = np.array([depth, self.neighbors, self.permutations])
-        all_gradients(gains, view.scores, view.offsets, view.rows, ideals, key, shape, grad, hess)
+        all_gradients(gains, view.scores, view.offsets, view.rows, ideals, by_rank, key, shape, grad, hess)
         return grad, hess
