@@ -41,9 +41,13 @@ class Backend(Protocol[Rows, LocalScores, Target]):
         """The scores of the training set, made before those of validation sets."""
 
     def validation_set(
-        self, name: str, data: Binned, start: float | np.ndarray, again: float | np.ndarray
+        self, name: str, data: Binned, start: float | np.ndarray, restart_scores: float | np.ndarray
     ) -> ValidationSet:
-        """A validation set; `again` are its initial scores in as little memory as possible."""
+        """A validation set with its initial scores.
+
+        `restart_scores` are the same scores, kept so that the set can be scored again under fewer trees: of a constant,
+        one number.
+        """
 
     def lists(self, data: Binned, metric: Metric, first_selection: int) -> TrainedLists[Rows, LocalScores, Target]: ...
 
@@ -57,9 +61,9 @@ class _OnCpu:
         self._params, self._threads, self._listener = job.params, job.threads, listener_of(job.callbacks)
 
     def validation_set(
-        self, name: str, data: Binned, start: float | np.ndarray, again: float | np.ndarray
+        self, name: str, data: Binned, start: float | np.ndarray, restart_scores: float | np.ndarray
     ) -> ValidationSet:
-        return ValidationSet(name, data, new_scores(data, start=start), again)
+        return ValidationSet(name, data, new_scores(data, start=start), restart_scores)
 
     def grower(self, data: Binned) -> Grower:
         if data.disk is not None:

@@ -230,5 +230,5 @@ def _validation_sets(
         binned = bin_like(given, train_set, store=store)
         report_data(job.callbacks, name, binned)
         start = base.scores(name, given, binned)
-        again = start[:1].copy() if base.is_constant else start  # a constant needs no memory
-        yield backend.validation_set(name, binned, start, again)
+        restart_scores = start[:1].copy() if base.is_constant else start  # a constant needs no memory
+        yield backend.validation_set(name, binned, start, restart_scores)

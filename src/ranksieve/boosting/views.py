@@ -19,8 +19,6 @@ from ranksieve.rules import Selected
 if TYPE_CHECKING:
     from ranksieve.boosting.training_rows import TrainingLists
 
-RETURNED = "returned"
-
 Gradients = tuple[np.ndarray, np.ndarray]  # first and second derivatives, one of each per row
 Selection = Callable[["View"], "np.ndarray | Selected | None"]
 Objective = Callable[..., Gradients]  # a rule takes an ObjectiveView, a function (labels, scores, offsets)
@@ -80,7 +78,8 @@ class ReadOnlyScores:
         """The scores of some documents."""
         given = np.asarray(rows)
         if given.ndim != 1 or _ascend(given):
-            return self.source.at(checked_rows(given, self.source.n_docs, "asked for the scores of"))
+            did, expected = "asked for the scores of", "row numbers"
+            return self.source.at(checked_rows(given, self.source.n_docs, did, expected))
         distinct, places = np.unique(given, return_inverse=True)
         return self.at(distinct)[places]
 
@@ -207,15 +206,14 @@ class ObjectiveView:
         return rows + self.first_row
 
 
-def checked_rows(rows: np.ndarray, n_docs: int, did: str = RETURNED) -> np.ndarray:
+def checked_rows(
+    rows: np.ndarray, n_docs: int, did: str = "returned", expected: str = "row numbers, or None for all"
+) -> np.ndarray:
     """What a selection returned, or asked for, as ascending distinct rows."""
     given = np.asarray(rows)
     given = given if given.size else given.astype(ROW)  # an empty list has no type
     if given.dtype.kind not in "iu" or given.ndim != 1:
-        raise ParameterError(
-            f"the selection {did} {given.dtype} of shape {given.shape}; expected row numbers"
-            + (", or None for all" if did == RETURNED else "")
-        )
+        raise ParameterError(f"the selection {did} {given.dtype} of shape {given.shape}; expected {expected}")
     if len(given) and (given.min() < 0 or given.max() >= n_docs):
         wrong = given.max() if given.max() >= n_docs else given.min()
         raise ParameterError(f"the selection {did} row {wrong}; rows run from 0 to {n_docs - 1}")

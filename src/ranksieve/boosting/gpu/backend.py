@@ -83,9 +83,9 @@ class GpuBackend(Backend[GpuSelected, GpuScores, GpuTarget]):
         return self._scores(data, start, is_trained_on=True)
 
     def validation_set(
-        self, name: str, data: Binned, start: float | np.ndarray, again: float | np.ndarray
+        self, name: str, data: Binned, start: float | np.ndarray, restart_scores: float | np.ndarray
     ) -> GpuValidationSet:
-        return GpuValidationSet(name, data, self._scores(data, start, is_trained_on=False), again)
+        return GpuValidationSet(name, data, self._scores(data, start, is_trained_on=False), restart_scores)
 
     def _scores(self, data: Binned, start: float | np.ndarray, *, is_trained_on: bool) -> GpuScores:
         """The scores of a data set, whose bins are sent to the GPU."""
