@@ -121,8 +121,37 @@ def test_totals_are_those_of_the_smaller_forests(seed, leaves, rate):
         kept = removals.alive
         expected = [outputs.total(np.setdiff1d(kept, tree)) for tree in kept]
         assert totals.tolist() == expected
-        gone = int(kept[(7 * step) % len(kept)])
-        removals.remove(gone, expected[list(kept).index(gone)])
+        removals.remove(kept[(7 * step) % len(kept)])
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    metric=st.sampled_from(["ndcg@4", "map", "avg-ndcg@3"]),
+    counts=st.lists(st.integers(0, 10), min_size=2, max_size=5).filter(lambda counts: sum(counts) < 24),
+)
+def test_any_number_of_trees_is_removed_between_two_totals(seed, metric, counts):
+    data = small_dataset(6, seed=seed, most=40)
+    forest = rs.train(data, algo="lambdamart", trees=24, leaves=5, min_docs=1, learning_rate=0.3)
+    outputs, rng = outputs_of(forest, data, metric), np.random.default_rng(seed)
+    removals = Removals(outputs)
+    for count in counts:
+        expected = [outputs.total(np.setdiff1d(removals.alive, tree)) for tree in removals.alive]
+        assert removals.totals().tolist() == expected
+        for tree in rng.choice(removals.alive, count, replace=False):
+            removals.remove(tree)
+            assert rng.random() < 0.5 or removals.total == outputs.total(removals.alive)
+    assert removals.total == outputs.total(removals.alive)
+    assert sorted([*removals.alive, *removals.removed]) == list(range(24))
+
+
+def test_a_tree_is_removed_once(forest, data):
+    removals = Removals(outputs_of(forest, data))
+    removals.remove(3)
+    for tree in (3, 14):
+        with pytest.raises(ParameterError, match=f"tree {tree} is not in the forest, or removed already"):
+            removals.remove(tree)
+    assert removals.removed == [3] and len(removals.alive) == 13
 
 
 def test_values_are_those_of_the_metric(forest, data):

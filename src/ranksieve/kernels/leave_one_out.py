@@ -131,9 +131,10 @@ def some_changes_without(first, last, leaves, trees, reaches, table, starts, gon
         for q in range(part, n_lists, len(out)):
             start, stop = pools.offsets[q], pools.offsets[q + 1]
             rows, scores = pools.rows[start:stop], pools.scores[start:stop]
-            if gone >= 0:
+            for t in gone:
                 for j in range(len(rows)):
-                    scores[j] -= table[starts[gone] + leaves[rows[j], gone]]
+                    scores[j] -= table[starts[t] + leaves[rows[j], t]]
+            if len(gone):
                 sort_again(rows, scores)
             n_seen, gap, now = seen_of(rows, scores, q, reaches[0], terms, mine)
             for group in range(0, len(trees), LANES):
@@ -158,8 +159,8 @@ def some_changes_without(first, last, leaves, trees, reaches, table, starts, gon
 def changes_without(leaves, trees, reaches, table, starts, gone, pools, terms, out):
     """What the metric gains, in whole steps, by removing each one of `trees`; `reaches` must not rise along them.
 
-    First, tree `gone` is removed from the scores of the pools, unless it is -1. `out[part]` holds the sums of every
-    n-th list, n = len(out).
+    First, the trees `gone` are removed from the scores of the pools. `out[part]` holds the sums of every n-th list,
+    n = len(out).
     """
     run_parts(some_changes_without, len(out), (leaves, trees, reaches, table, starts, gone, pools, terms, out))
 

@@ -87,7 +87,7 @@ class QualityLoss:
         for step in range(n):
             totals = removals.totals()
             best = totals.max()
-            removals.remove(int(removals.alive[totals == best].max()), int(best))
+            removals.remove(removals.alive[totals == best].max())
             yield Proposal(np.array(removals.removed), removals.total, (step + 1) / n)
 
 
