@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import naive_pruning
 import ranksieve as rs
 from ranksieve.errors import ParameterError
+from ranksieve.evaluation.metric_names import register_metric
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.removals import Removals
@@ -158,6 +159,25 @@ def test_values_are_those_of_the_metric(forest, data):
     for name in METRICS:
         outputs = outputs_of(forest, data, name)
         assert outputs.mean(outputs.total()) == pytest.approx(rs.evaluate(forest, data, name).mean(), abs=1e-11)
+
+
+@pytest.mark.usefixtures("nothing_registered")
+def test_sums_of_large_values_do_not_overflow(forest):
+    def high_values(labels, scores, offsets, k):
+        return parse_metric(f"ndcg@{k}").per_query(labels, scores, offsets) * -1e12
+
+    register_metric("high-values", high_values)
+    lists = small_dataset(400, most=15)
+    high = rs.Dataset.from_arrays(lists.features, 6.0 * lists.labels, group=lists.lists.sizes)  # gains up to 2^24
+    for metric in ("dcg@10", parse_metric("dcg@10", ties="mean"), parse_metric("high-values@5")):
+        outputs = outputs_of(forest, high, metric)
+        assert outputs.mean(outputs.total()) == pytest.approx(rs.evaluate(forest, high, metric).mean(), rel=1e-11)
+        removals = Removals(outputs)
+        smaller = [forest.take(np.setdiff1d(np.arange(14), tree)) for tree in removals.alive]
+        expected = [rs.evaluate(one, high, metric).mean() for one in smaller]
+        assert [outputs.mean(int(total)) for total in removals.totals()] == pytest.approx(expected, rel=1e-11)
+    found = rs.prune(forest, high, judge_on="train", rate=0.5, metric="dcg@10", rounds=2).info["pruning"]["before"]
+    assert found["train"] == pytest.approx(rs.evaluate(forest, high, "dcg@10").mean(), rel=1e-11)
 
 
 def test_a_base_score_counts_below_the_trees(forest, data):

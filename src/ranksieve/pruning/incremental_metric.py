@@ -1,7 +1,7 @@
 """`IncrementalMetric`: a metric of lists that is computed thousands of times while scores change.
 
-Values, times the weights of their lists, are whole multiples of 2^-40 (steps). So their sums over lists are exact, and
-equal metrics compare as equal.
+Values, times the weights of their lists, are whole multiples of a step, a power of two. So their sums over lists are
+exact, and equal metrics compare as equal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from ranksieve.evaluation.metrics import Metric
 from ranksieve.kernels.metric_kinds import PRECISION, STOPPING, WEIGHTED
 from ranksieve.kernels.pruning import Terms, list_values
 
-STEP = 2.0**-40
+SMALLEST_STEP = -40  # as a power of two; steps of large values are larger
+SUM_BITS = 62  # bits of a sum over lists, in steps
 LARGEST_TABLE = 1 << 24  # terms; lists that need a larger table are measured without one, which is slower
 
 
@@ -34,6 +35,7 @@ class IncrementalMetric:
     terms: Terms
     weights: np.ndarray  # of the lists, at most 1; 0 for those without a value
     constant: int  # steps of the lists whose value no ranking changes
+    step: float
 
     @property
     def is_fast(self) -> bool:
@@ -46,11 +48,11 @@ class IncrementalMetric:
             list_values(scores, self.lists.offsets, self.terms, values)
             return int(values.sum()) + self.constant
         values = self.metric.per_query(self.lists.labels, (scores >> tie_bits).astype(SCORE), self.lists.offsets)
-        return _steps(values, self.weights, self.weights > 0)
+        return _steps(values, self.weights, self.weights > 0, self.step)
 
     def mean(self, total: int) -> float:
         """The mean over the lists that count, by their weights."""
-        return total * STEP / float(self.weights.sum())
+        return total * self.step / float(self.weights.sum())
 
 
 def incremental_metric(metric: Metric, lists: Lists, source: str) -> IncrementalMetric:
@@ -79,9 +81,10 @@ def incremental_metric(metric: Metric, lists: Lists, source: str) -> Incremental
     exponent = 51 - int(np.ceil(np.log2(terms.max(axis=0).sum())))
     fixed = np.zeros((len(terms), depth + 1), np.int64)
     fixed[:, :depth] = np.rint(np.ldexp(terms, exponent))
-    scales = np.ldexp(weights / np.where(ranked, norms(metric, lists.labels, lists.offsets), 1.0), -exponent) / STEP
+    step = _step_of(1.0 if definition.norm else terms.max(axis=0).sum(), lists.n_queries)
+    scales = np.ldexp(weights / np.where(ranked, norms(metric, lists.labels, lists.offsets), 1.0), -exponent) / step
     found = Terms(grades, fixed.ravel(), depth + 1, definition.kind != WEIGHTED, scales)
-    return IncrementalMetric(metric, lists, found, weights, _steps(values, weights, counted & ~ranked))
+    return IncrementalMetric(metric, lists, found, weights, _steps(values, weights, counted & ~ranked, step), step)
 
 
 def _list_weights(lists: Lists, counted: np.ndarray, source: str) -> np.ndarray:
@@ -94,14 +97,22 @@ def _list_weights(lists: Lists, counted: np.ndarray, source: str) -> np.ndarray:
     return weights / weights.max()
 
 
-def _steps(values: np.ndarray, weights: np.ndarray, among: np.ndarray) -> int:
+def _step_of(largest: float, n_lists: int) -> float:
+    """The step for values up to the largest: sums over lists fit 64 bits."""
+    bits = int(np.ceil(np.log2(max(largest * n_lists, 1.0))))
+    return float(np.ldexp(1.0, max(SMALLEST_STEP, bits - SUM_BITS)))
+
+
+def _steps(values: np.ndarray, weights: np.ndarray, among: np.ndarray, step: float) -> int:
     """The weighted sum over some lists."""
-    return int(np.rint(values[among] * weights[among] / STEP).astype(np.int64).sum())
+    return int(np.rint(values[among] * weights[among] / step).astype(np.int64).sum())
 
 
 def _slow(metric: Metric, lists: Lists, weights: np.ndarray) -> IncrementalMetric:
     nothing = np.empty(0, np.int64)
-    return IncrementalMetric(metric, lists, Terms(nothing, nothing, 1, False, np.empty(0)), weights, 0)
+    ends = (metric.per_query(lists.labels, sign * lists.labels, lists.offsets) for sign in (1.0, -1.0))
+    step = _step_of(max(float(np.nanmax(np.abs(values), initial=0.0)) for values in ends), lists.n_queries)
+    return IncrementalMetric(metric, lists, Terms(nothing, nothing, 1, False, np.empty(0)), weights, 0, step)
 
 
 def _terms_by_grade(gains: np.ndarray, by_rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
