@@ -178,7 +178,8 @@ class Ranker(BaseEstimator):
             Where labels are clicks, the rank from 1 at which each document was shown; 0 for documents that were not.
             Biases of the positions are learned, and left out of predictions.
         eval_set : pair (X, y) or list of pairs, optional
-            Validation sets. The first decides when to stop; the model is the best one on it.
+            Validation sets. The first decides when to stop; the model is the best one on it. Without any, the number of
+            trees is chosen by cross-validation, or on 20% of the queries if there are many, unless `trees` is given.
         eval_qid, eval_group, eval_sample_weight : array or list of arrays, optional
             `qid`, `group` and `sample_weight` of each validation set.
         eval_metric : str, optional
@@ -265,8 +266,10 @@ class Ranker(BaseEstimator):
 
     @property
     def best_score_(self) -> float | None:
+        """The metric of the model on the validation lists; without these, the cross-validated one."""
         check_is_fitted(self, "model_")
-        return self.model_.info.get("best_score")
+        info = self.model_.info
+        return info.get("cross_validation", {}).get("value", info.get("best_score"))
 
     @property
     def evals_result_(self) -> dict[str, dict[str, list[float]]]:

@@ -109,11 +109,12 @@ class CoreParameters:
     early_stopping: int = integer(
         100, "Stop after this many trees or epochs without improvement (0: never)", group=VALIDATION
     )
-    valid_fraction: float = share(
+    valid_fraction: float = parameter(
         0.2,
-        "Share of the queries that is held out for early stopping if there is no validation data (0: none); none is if "
-        "only the number of trees or epochs is given",
-        zero=True,
+        "Share of the queries held out for early stopping without validation data: once, or each query once if there "
+        "are few (0: none; also if trees or epochs is set and early_stopping is not)",
+        "a number in [0, 0.5]",
+        lambda value: 0 <= value <= 0.5,
         group=VALIDATION,
     )
     gain: str = choice(

@@ -240,14 +240,25 @@ class Params:
 
     @property
     def held_out(self) -> float:
-        """Share of the queries that is held out for early stopping if there is no validation data.
+        """Share of the queries that is held out at a time for early stopping, if there is no validation data.
 
-        None is if the number of trees or epochs is given, unless `early_stopping` or `valid_fraction` is given, too.
+        It is 0 if the number of trees or epochs is given, unless `early_stopping` or `valid_fraction` is given, too.
         """
         rounds = {"trees", "epochs"} & set(self.used)
         is_wanted = rounds.isdisjoint(self._given) or not {"early_stopping", "valid_fraction"}.isdisjoint(self._given)
         stops = bool(rounds) and "early_stopping" in self.used and self.early_stopping > 0
         return float(self.valid_fraction) if is_wanted and stops else 0.0
+
+    @property
+    def needs_validation(self) -> bool:
+        """Whether training uses validation lists for more than early stopping."""
+        on_valid = "step_on" in self.used and self.step_on == "valid"
+        return self.size > 0 or self._traits.has_base or on_valid
+
+    @property
+    def grows_trees(self) -> bool:
+        """Whether trees are grown here, on bins, and not by another library."""
+        return "gain" in self.used
 
     @property
     def bin_limits(self) -> dict[str, Any]:

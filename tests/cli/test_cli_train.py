@@ -458,12 +458,11 @@ def test_on_short_lists_selgb_is_lambdamart(files, run, tmp_path):
     assert same_trees(models["all"], models["lambdamart"]) and not same_trees(models["all"], models["some"])
 
 
-def test_queries_are_held_out_if_nothing_says_when_to_stop(files, run, tmp_path):
+def test_the_number_of_trees_is_cross_validated_if_nothing_says_when_to_stop(files, run, tmp_path):
     small = ["--leaves", 4, "--min-docs", 3, "--threads", 1]
     n_queries = rs.read(files / "train.txt").n_queries
-    n_held_out = round(0.2 * n_queries)
-    note = f"{n_held_out} of {n_queries} queries are held out for early stopping; give --valid for other lists, or "
-    for options, is_held_out in {
+    note = f"the number of trees is chosen by 5-fold cross-validation on {n_queries} queries; give --valid for early "
+    for options, is_chosen in {
         ("--early-stopping", 5): True,
         ("--trees", 4): False,
         ("--trees", 4, "--valid-fraction", 0.2): True,
@@ -472,13 +471,27 @@ def test_queries_are_held_out_if_nothing_says_when_to_stop(files, run, tmp_path)
         ("--valid", files / "valid.txt", "--early-stopping", 2): False,
     }.items():
         outcome = run("train", files / "train.txt", "--out", tmp_path / "m.txt", *small, *options)
-        assert outcome.code == 0 and (note in " ".join(outcome.output.split())) == is_held_out, outcome.output
-        sizes = rs.load(tmp_path / "m.txt").info["data"]
-        assert sizes["queries"] == n_queries - n_held_out * is_held_out
-        assert (
-            sizes["valid"].get("valid", {}).get("queries") == (n_held_out if is_held_out else None)
-            or "--valid" in options
-        )
+        text = " ".join(outcome.output.split())
+        assert outcome.code == 0 and (note in text) == is_chosen, outcome.output
+        model = rs.load(tmp_path / "m.txt")
+        assert model.info["data"]["queries"] == n_queries and ("cross_validation" in model.info) == is_chosen
+        if is_chosen:
+            facts = model.info["cross_validation"]
+            shown = f"ndcg@10 {facts['value']:.4f} after {facts['rounds']} tree"
+            assert shown in text and f"5 folds of {n_queries} queries" in text and "gain 2^label-1" in text
+
+
+def test_test_queries_that_are_held_out_of_the_training_data_are_warned_of(files, run, tmp_path, monkeypatch):
+    monkeypatch.setattr("ranksieve.rankers.early_stopping.ENOUGH", 1)
+    data = rs.read(files / "train.txt")
+    rs.io.write_letor(data, tmp_path / "again.txt")
+    outcome = run(
+        "train", files / "train.txt", "--test", tmp_path / "again.txt", "--out", tmp_path / "m.txt", "--leaves", 4,
+        "--min-docs", 3, "--early-stopping", 2,
+    )  # fmt: skip
+    held_out = rs.load(tmp_path / "m.txt").info["held_out"]["queries"]
+    assert held_out > 0 and outcome.code == 0
+    assert f"{data.n_queries} of {data.n_queries} queries" in " ".join(outcome.output.split())
 
 
 @pytest.mark.parametrize("quiet", [(), ("-q",)])

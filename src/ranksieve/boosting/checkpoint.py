@@ -146,12 +146,15 @@ class Checkpointer:
         except UNREADABLE as error:
             raise _unreadable(path, error) from error
         if different:
+            held_out: tuple[Any, ...] = ()
             if "training data" in different:
                 different = [name for name in different if name != "init"]  # "init" has scores of the data
+                if "validation data" in different:
+                    held_out = (" (if queries were held out for early stopping, with ", param("valid_fraction"), ")")
             raise ModelError(
-                f"{path}: made with another {' and '.join(different)}; resume with the same data and parameters, "
-                "or choose another checkpoint folder"
-            )
+                f"{path}: made with another {' and '.join(different)}; resume with the same data and parameters",
+                *held_out, ", or choose another checkpoint folder",
+            )  # fmt: skip
         try:
             state.trees = to_trees(from_text(model, source=str(path)), data.binning)
         except RanksieveError as error:

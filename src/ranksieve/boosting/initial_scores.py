@@ -121,12 +121,17 @@ class ScoresBase:
 Base = Constant | ModelBase | ScoresBase
 
 
+def gives_scores(init: Any) -> bool:
+    """Whether `init` holds a score of each document."""
+    return isinstance(init, np.ndarray | list | tuple | Mapping)
+
+
 def make_base(init: Any, constant: float, train_set: Binned, given: Any) -> Base:
     """What the user gave as `init`, checked against the training set; the constant where nothing was given."""
     if init is None:
         return Constant(constant)
-    if isinstance(init, Mapping):
-        return ScoresBase(init)
+    if gives_scores(init):
+        return ScoresBase(init if isinstance(init, Mapping) else {TRAIN: init})
     if isinstance(init, str) and init in train_set.feature_names:
         if Path(init).exists():
             raise ParameterError(param("init", init), f" is both a feature and a file; write ./{init} for the file")
@@ -146,8 +151,6 @@ def make_base(init: Any, constant: float, train_set: Binned, given: Any) -> Base
         init = inner
     if hasattr(init, "predict"):
         return _model_base(init, type(init).__name__, train_set, given)
-    if isinstance(init, np.ndarray | list | tuple):
-        return ScoresBase({TRAIN: init})
     raise ParameterError(
         param("init"),
         f" is {type(init).__name__}; expected a model file, a feature name, an array of scores, or a fitted ranker",

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-import numpy as np
-
 from ranksieve.boosting.backend import AllScores, Backend, LocalScores, backend_of
 from ranksieve.boosting.bagging import bagged_step, check_bag
 from ranksieve.boosting.callbacks import ForestValidation, Monitor, ValidationSet
@@ -18,7 +16,6 @@ from ranksieve.boosting.job import TrainingJob, model_info, named_sets, report_d
 from ranksieve.boosting.loop import BoostingParts, Rows, State, Target, TrainScores, boost
 from ranksieve.boosting.position_bias import PositionBiases, count_positions, learned_biases, uses_biases
 from ranksieve.boosting.query_labels import QueryLabels
-from ranksieve.boosting.selections.fields import Minimum
 from ranksieve.boosting.tied_scores import BestScores, depends_on_input_order, warn_of_ties
 from ranksieve.boosting.tree import Tree, to_forest
 from ranksieve.data.bin_store import BinStore
@@ -43,7 +40,7 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     """
     params = job.params
     given, store = open_data(job.data, missing=job.missing), store_of(params, job.callbacks)
-    _check_early(params, given.feature_names)
+    check_early(params, given.feature_names)
     train_set = bin_data(given, **params.bin_limits, binning=job.binning, store=store)
     report_data(job.callbacks, TRAIN, train_set)
     _note_few_documents(train_set.lists, params, job.callbacks)
@@ -86,7 +83,7 @@ def _prepared(
     )
 
 
-def _check_early(params: Params, names: Sequence[str] | None) -> None:
+def check_early(params: Params, names: Sequence[str] | None) -> None:
     """Refuse, before the data is read, a GPU that is missing, and features that are not among the names, if known."""
     if params.device == "cuda":
         from ranksieve.cuda import device
@@ -95,14 +92,6 @@ def _check_early(params: Params, names: Sequence[str] | None) -> None:
     if names:
         choose_features(params.features, names)
         monotone_signs(params.monotone, names)
-
-
-def minimum_selects_all(lists: Lists, params: Params) -> str:
-    """The start of a note that `min_negatives` selects all negatives of all lists; empty if it does not."""
-    if not isinstance(params.selection_rule, Minimum):
-        return ""
-    most = int(np.add.reduceat(lists.stored_labels == 0, lists.offsets[:-1], dtype=np.int64).max())
-    return f"all lists have at most {counted(negative=most)}, and " * (most <= params.selection_rule.min_negatives)
 
 
 def _note_few_documents(lists: Lists, params: Params, callbacks: Sequence[Any]) -> None:

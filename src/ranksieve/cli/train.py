@@ -137,7 +137,7 @@ def _check_before_reading(given: TrainArguments, params: Params) -> None:
     load_library(params.algo)
     if given.on_cluster:
         from ranksieve.cluster.connect import check_dask
-        from ranksieve.rankers.held_out import check_cluster_has_valid
+        from ranksieve.rankers.early_stopping import check_cluster_has_valid
 
         check_dask()
         check_cluster_has_valid(params, given.valid)
@@ -195,9 +195,14 @@ def _facts(
         if info.get("best_iteration"):
             facts.append((f"best {step}", str(info["best_iteration"])))
         facts.append(("validation", f"{metric} {info['best_score']:.4f}{used.leakage('validation')}"))
+    if (chosen := info.get("cross_validation")) is not None:
+        rounds, queries = counted(**{step: chosen["rounds"]}), counted(query=chosen["queries"])
+        value = f"{metric} {chosen['value']:.4f} after {rounds}"
+        facts.append(("cross-validation", f"{value}, {chosen['folds']} folds of {queries}"))
     return facts
 
 
 def _conventions(model: Model, metric: Metric) -> list[tuple[str, str]]:
-    """Those of the validation metric, where there is one."""
-    return [] if model.info.get("best_score") is None else [(CONVENTIONS, metric.describe())]
+    """Those of the metric that decided when to stop, where there is one."""
+    is_measured = model.info.get("best_score") is not None or "cross_validation" in model.info
+    return [(CONVENTIONS, metric.describe())] if is_measured else []

@@ -72,7 +72,7 @@ class TrainingData:
         self._train, self._valid, self._test = train, valid, () if test is None else (test,)
         self._missing, self._first_stage = missing, first_stage
         self.show: Callable[[str], None] = lambda text: None
-        self._lists: Lists | None = None  # those of the training data
+        self._lists: list[Lists] = []  # those of the training data, and of queries held out of it
         self._info: FeatureInfo | None = None
         # what was warned of, for the summary
         self._leakage = warn_of_same_files({"training": train, "validation": valid, "test": self._test})
@@ -109,10 +109,13 @@ class TrainingData:
         """Show the size of the training data; compare validation data with it."""
         from ranksieve.boosting.initial_scores import TRAIN
 
-        if name != TRAIN:
+        if name != TRAIN and self._valid:
             self._compare("validation", self._valid, data.lists)
             return
-        self._lists, self._info = data.lists, data.info
+        self._lists.append(data.lists)
+        if name != TRAIN:
+            return
+        self._info = data.info
         size = f"{counted(document=sizes['documents'])} of {counted(query=sizes['queries'])}"
         columns = some_of([f"{column} ({why})" for column, why in data.info.left_out.items()], MOST_COLUMNS)
         left_out = f"; columns that are not features: {columns}" if columns else ""
@@ -139,9 +142,9 @@ class TrainingData:
         """Warn of queries that are in the training data, too."""
         from ranksieve.data.leakage import same_documents, same_labels
 
-        if self._lists is None or kind in self._leakage:
+        if kind in self._leakage:
             return
-        queries = same_labels(self._lists, lists)
+        queries = [query for known in self._lists for query in same_labels(known, lists)]
         if queries:  # rarely; both are read once more
             queries = same_documents(self._open(self._train), self._open(paths), queries)
         if queries:

@@ -22,7 +22,7 @@ from ranksieve.rankers.train import train as train_lists
 from ranksieve.text_formats import counted
 
 ALL: dict[str, Any] = {
-    "algo": "lambdamart", "trees": 100, "leaves": 10, "learning_rate": 0.1, "early_stopping": 0,
+    "algo": "lambdamart", "trees": 100, "leaves": 10, "learning_rate": 0.1, "early_stopping": 0, "valid_fraction": 0.0,
 }  # fmt: skip
 BALANCE = 10.0  # impressions
 BY_PAGE: dict[str, Any] = {"min_docs": 50, "l2": 100.0}

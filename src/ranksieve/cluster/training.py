@@ -32,7 +32,7 @@ from ranksieve.evaluation.metric_table import BUILT_IN, METRICS
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.parameter_table import FORESTS
 from ranksieve.rankers import train as one_machine
-from ranksieve.rankers.held_out import check_cluster_has_valid
+from ranksieve.rankers.early_stopping import check_cluster_has_valid
 from ranksieve.rules import AUTO, traits_of
 
 if TYPE_CHECKING:

@@ -23,6 +23,8 @@ from ranksieve.errors import DataError, param
 from ranksieve.kernels.histograms import LANES
 from ranksieve.text_formats import counted
 
+KEPT_ROWS = 16_384  # rows that `keep_rows` copies at a time
+
 
 @dataclass(frozen=True)
 class Binned(Described):
@@ -44,6 +46,13 @@ class Binned(Described):
     def take_rows(self, rows: np.ndarray) -> Binned:
         """Some documents, given by ascending rows, with the same thresholds; queries with none of them are left out."""
         return replace(self, bins=self.bins[rows], lists=self.lists.take_rows(rows), disk=None)
+
+    def keep_rows(self, rows: np.ndarray) -> Binned:
+        """The same as `take_rows`, in the memory of these bins, which are overwritten."""
+        for first in range(0, len(rows), KEPT_ROWS):  # no row moves down, so later ones are still there
+            chosen = rows[first : first + KEPT_ROWS]
+            self.bins[first : first + len(chosen)] = self.bins[chosen]
+        return replace(self, bins=self.bins[: len(rows)], lists=self.lists.take_rows(rows), disk=None)
 
     @classmethod
     def of(cls, stored: StoredBins, store: BinStore) -> Binned:

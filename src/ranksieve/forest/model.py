@@ -6,12 +6,16 @@ import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ranksieve.forest.summary import Summary, summarize
 from ranksieve.html_tables import html_facts, html_table
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Model(Protocol):
@@ -101,6 +105,11 @@ class TrainedModel(ABC):
         """
         categories: Mapping[str, Sequence[str]] = self.info.get("categories", {})
         return categories
+
+    def with_info(self, **facts: Any) -> Self:
+        """The same model with more facts in its `info`."""
+        found: Self = replace(self, info={**self.info, **facts})  # type: ignore[type-var]  # models are dataclasses
+        return found
 
     @property
     def evals_result_(self) -> dict[str, dict[str, list[float]]]:

@@ -121,6 +121,10 @@ class Grades(TrainedModel):
     def info(self) -> Mapping[str, Any]:
         return self.forest.info
 
+    def with_info(self, **facts: Any) -> Grades:
+        """The same model with more facts in its `info`."""
+        return replace(self, forest=self.forest.with_info(**facts))
+
     @property
     def size(self) -> str:
         return counted(tree=self.n_trees)

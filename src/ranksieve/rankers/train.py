@@ -23,7 +23,7 @@ from ranksieve.parameter_table import unknown_parameter, with_parameters
 from ranksieve.params import Params
 from ranksieve.progress import training_progress
 from ranksieve.pruning.prune import prune
-from ranksieve.rankers.held_out import hold_out
+from ranksieve.rankers.early_stopping import choose_stopping
 from ranksieve.threads import using_threads
 
 
@@ -54,6 +54,8 @@ def train(
         For a forest a file is streamed into bins; its float matrix is never held whole.
     valid : the same, a list of them, or a mapping of names, optional
         Sets to measure after each tree (or epoch). The first decides when to stop; the model returned is its best.
+        Without any, the number of trees is chosen by cross-validation by query, or on 20% of the queries if that are at
+        least 200, unless `trees` is given; see `valid_fraction`.
     init : model file, feature name, fitted ranker, or array of scores, optional
         What a boosted forest starts from in place of zero scores: the trees correct its errors (LambdaSMART). The
         result adds the base and the new trees: one forest if the base is one, else a `Blend` of both. Scores are an
@@ -171,21 +173,26 @@ def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = ()) -> Par
 
 def run(job: TrainingJob) -> Any:
     """Train the model that a job describes: `train`, the command line and experiments end here."""
-    params = job.params
-    with using_threads(params.threads or os.cpu_count() or 1) as threads:
-        job = hold_out(replace(job, threads=threads))
-        _check_size(job)
-        if job.cluster is not None:
-            return job.cluster.train(job)
-        if params.algorithm.is_forest:
-            model: Any = train_forest(job)
-        else:
+    with using_threads(job.params.threads or os.cpu_count() or 1) as threads:
+        job = replace(job, threads=threads)
+        if not job.params.algorithm.is_forest:
             job.check_forest_options()
-            model = params.ranker_rule(job)
-        try:
-            return prune_to_size(model, job)
-        except KeyboardInterrupt:
-            raise InterruptedTraining(model) from None
+        job, facts = choose_stopping(job, _train)
+        model = _train(job)
+    return model.with_info(**facts) if facts else model
+
+
+def _train(job: TrainingJob) -> Any:
+    """Train the model of a job that has the validation data it needs."""
+    _check_size(job)
+    if job.cluster is not None:
+        return job.cluster.train(job)
+    params = job.params
+    model = train_forest(job) if params.algorithm.is_forest else params.ranker_rule(job)
+    try:
+        return prune_to_size(model, job)
+    except KeyboardInterrupt:
+        raise InterruptedTraining(model) from None
 
 
 def _check_size(job: TrainingJob) -> None:

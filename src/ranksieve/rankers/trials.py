@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ranksieve.data.other_files import JOURNAL_LINE
 from ranksieve.errors import DataError, ParameterError, import_extra
@@ -29,8 +29,18 @@ LINE = JOURNAL_LINE.encode()
 STARTUP = 10  # trials at random before the others follow them
 WARM_UP_TREES = 50  # a trial is not compared with others before
 
+TREES = "trees"  # the attribute of a trial that is its number of trees
+
+
+class Outcome(NamedTuple):
+    """The metric of a trial; its number of trees, if it ended because the time was up."""
+
+    value: float
+    trees: int | None = None
+
+
 Report = Callable[[Any], None]  # a callback of training
-Objective = Callable[[dict[str, Any], Report], float]  # values, and what is called after each tree → the metric
+Objective = Callable[[dict[str, Any], Report], Outcome]  # values, and what is called after each tree
 
 
 def check_space(space: Mapping[str, Any]) -> None:
@@ -84,11 +94,13 @@ class Trial:
     values
         The values that were tried, by parameter.
     value
-        The validation metric at the best tree.
+        The validation metric of the model; of a trial that was stopped, at its best tree.
     stopped
         Whether the trial ended early, because it was worse than others.
     seconds
         How long it took.
+    trees
+        The number of trees to train, if it ended because the time was up; None otherwise.
 
     Examples
     --------
@@ -103,6 +115,7 @@ class Trial:
     value: float
     stopped: bool
     seconds: float
+    trees: int | None = None
 
 
 class Trials:
@@ -133,6 +146,9 @@ class Trials:
                 raise ValueError(f"the trial {trial.number} has another search space")
             if trial.state == self._optuna.trial.TrialState.COMPLETE and trial.value is None:
                 raise ValueError(f"the trial {trial.number} has no value")
+            trees = trial.user_attrs.get(TREES, 1)
+            if type(trees) is not int or trees < 1:
+                raise ValueError(f"the trial {trial.number} has {trees!r} trees")
             first = trial.system_attrs.get("fixed_params", {})  # the values of a waiting trial
             if not all(self._has(name, value) for name, value in first.items()):
                 raise ValueError(f"the trial {trial.number} would try {first}")
@@ -145,10 +161,13 @@ class Trials:
         state = self._optuna.trial.TrialState
         found = self._study.get_trials(deepcopy=False, states=(state.COMPLETE, state.PRUNED))
         return [
-            Trial(one.params, _value_of(one), one.state == state.PRUNED, one.duration.total_seconds())
+            Trial(
+                one.params, _value_of(one), one.state == state.PRUNED, one.duration.total_seconds(),
+                one.user_attrs.get(TREES),
+            )
             for one in found
             if _value_of(one) is not None
-        ]
+        ]  # fmt: skip
 
     def best(self, n: int) -> list[Trial]:
         """The n best trials that were not stopped, best first; of trials with the same values the first."""
@@ -187,7 +206,10 @@ class Trials:
                 if trial.should_prune():
                     raise self._optuna.TrialPruned
 
-        return objective(values, report)
+        found = objective(values, report)
+        if found.trees is not None:
+            trial.set_user_attr(TREES, found.trees)
+        return found.value
 
 
 class JournalLock:

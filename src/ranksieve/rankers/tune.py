@@ -19,10 +19,11 @@ from ranksieve.boosting.checkpoint import checksums
 from ranksieve.boosting.disk_training import display_of, store_of
 from ranksieve.boosting.initial_scores import TRAIN, ModelBase
 from ranksieve.boosting.job import TrainingJob, named_sets, report_data
-from ranksieve.boosting.train_forest import minimum_selects_all
+from ranksieve.boosting.selections.fields import Minimum
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.lists import Lists
 from ranksieve.errors import InterruptedTraining, InterruptedTuning, ParameterError, check_whole, param
 from ranksieve.evaluation.evaluate import list_scores
 from ranksieve.evaluation.metrics import metric_of
@@ -33,7 +34,7 @@ from ranksieve.parameter_table import RESOURCES, canonical, flag, table
 from ranksieve.params import Params
 from ranksieve.rankers.combination import mean_model
 from ranksieve.rankers.train import prune_to_size, run, training_job
-from ranksieve.rankers.trials import SPACE, Report, Trial, Trials, check_space, used_space
+from ranksieve.rankers.trials import SPACE, Outcome, Report, Trial, Trials, check_space, used_space
 from ranksieve.text_formats import counted
 
 
@@ -78,7 +79,7 @@ class ChosenTrial:
     values
         The values of the parameters that were searched, by name.
     value
-        The metric on the validation lists.
+        The metric of the model on the validation lists.
     params
         All parameters; `trees` is smaller if the trial ended when the time was up.
     model
@@ -209,7 +210,8 @@ def tune(
         default has leaves, learning rate, smallest leaf, L2, feature fraction and share of negatives.
     journal : file name, optional
         Where trials are kept. A later search with the same data, parameters and space continues from there. Their
-        models are not kept: the best trial is trained again, and the others to average if there is time.
+        models are not kept: the best trial is trained again, and the others to average if there is time. A trial that
+        ended when the time was up is trained up to the tree it had.
     callbacks : functions of a `TuningRecord`
         Called after each tree.
     missing, categorical
@@ -286,10 +288,18 @@ class _Search:
             one = self._model_of(trial.values)
             if one is None and (not chosen or time.monotonic() - self._begin < self._seconds):
                 job = self._trial(trial.values, ())
-                one = ChosenTrial(dict(trial.values), trial.value, job.params, run(job))
+                if trial.trees is not None:
+                    job = replace(job, params=job.params.replace(trees=trial.trees))
+                one = self._with_model(trial.values, job.params, run(job))
                 self._best.append(one)
             chosen += [one] if one else []
-        return chosen
+        return sorted(chosen, key=lambda one: -one.value)
+
+    def _with_model(self, values: Mapping[str, Any], params: Params, model: Any) -> ChosenTrial:
+        """A trial with its model, and the metric of that: without early stopping, it does not end at its best tree."""
+        keeps_all = "early_stopping" in params.used and not params.early_stopping
+        value = self._measured(model) if keeps_all else float(model.info["best_score"])
+        return ChosenTrial(dict(values), value, params, model)
 
     def _averaged(self, trials: Trials) -> list[Trial]:
         """The best trials; where there are few, none is worse than the first, which has the defaults."""
@@ -341,7 +351,7 @@ class _Search:
         # trial, which has the default parameters, is checked for all of them.
         return replace(self._job, params=params, callbacks=callbacks, warns_of_ties=self._n_done == 0)
 
-    def _try(self, values: dict[str, Any], report: Report) -> float:
+    def _try(self, values: dict[str, Any], report: Report) -> Outcome:
         def follow(record: Any) -> None:
             self._report(getattr(record, "step", 0))
             if time.monotonic() - self._begin > self._seconds:
@@ -350,7 +360,7 @@ class _Search:
             report(record)
 
         job = self._trial(values, (follow,))
-        params = job.params
+        params, trees = job.params, None
         try:
             model = run(job)
         except InterruptedTraining as stopped:
@@ -358,13 +368,14 @@ class _Search:
                 raise
             model = stopped.model
             if params.algorithm.is_forest:  # as many trees give the same model again
-                params = params.replace(trees=max(1, len(model.info["seconds"]) // params.bag))
-        found = ChosenTrial(values, float(model.info["best_score"]), params, model)
+                trees = max(1, len(model.info["seconds"]) // params.bag)
+                params = params.replace(trees=trees)
+        found = self._with_model(values, params, model)
         self._n_done += 1
         if self._model_of(values) is None:
             self._best = sorted([*self._best, found], key=lambda one: -one.value)[: self._average]
         self._report(0)
-        return found.value
+        return Outcome(found.value, trees)
 
     def _report(self, step: int) -> None:
         found = [self._known, *(one.value for one in self._best)]
@@ -377,16 +388,24 @@ def _with_effect(space: Mapping[str, Any], job: TrainingJob, data: Binned) -> di
     """The space without the share of negatives, if all negatives of lists so short are selected whatever it is."""
     names = {plain: name for name in space for plain in canonical({name: 0})}
     is_fixed = names.keys().isdisjoint(("algo", "selection", "min_negatives"))
-    note = minimum_selects_all(data.lists, job.params) if is_fixed and "negatives" in names else ""
-    if not note:
+    most = _most_negatives(data.lists, job.params) if is_fixed and "negatives" in names else None
+    if most is None:
         return dict(space)
     display = display_of(job.callbacks)
     if display is not None:
         display.note(
-            param("negatives"), f" is not searched: {note}",
+            param("negatives"), f" is not searched: all lists have at most {counted(negative=most)}, and ",
             param("min_negatives", job.params.selection_rule.min_negatives), " selects all of them",
         )  # fmt: skip
     return {name: wanted for name, wanted in space.items() if name != names["negatives"]}
+
+
+def _most_negatives(lists: Lists, params: Params) -> int | None:
+    """The largest number of negatives of a list; None if `min_negatives` does not select all of them."""
+    if not isinstance(params.selection_rule, Minimum):
+        return None
+    most = int(np.add.reduceat(lists.stored_labels == 0, lists.offsets[:-1], dtype=np.int64).max())
+    return most if most <= params.selection_rule.min_negatives else None
 
 
 def _identity(data: Any) -> Any:

@@ -1,0 +1,206 @@
+"""Early stopping without validation data: by cross-validation, or on held-out queries if there are many."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ranksieve.boosting.checkpoint import CheckpointOptions
+from ranksieve.boosting.disk_training import display_of, listener_of, store_of
+from ranksieve.boosting.initial_scores import gives_scores
+from ranksieve.boosting.job import TrainingJob
+from ranksieve.boosting.train_forest import check_early
+from ranksieve.data.binned import Binned, bin_data
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.lists import Lists
+from ranksieve.data.read import open_data, read
+from ranksieve.errors import InterruptedTraining, ParameterError, ParamName, joined_parts, param
+from ranksieve.evaluation.metrics import Metric, metric_of
+from ranksieve.params import Params
+from ranksieve.progress import ProgressDisplay
+from ranksieve.text_formats import counted
+
+LOG = logging.getLogger("ranksieve")
+FEWEST = 10  # queries with a value of the metric; fewer do not say when to stop
+ENOUGH = 200  # held-out queries that say it well; with fewer, every query is held out once
+
+
+def choose_stopping(
+    job: TrainingJob, train: Callable[[TrainingJob], Any]
+) -> tuple[TrainingJob, dict[str, dict[str, Any]]]:
+    """A job that needs no validation data, and what its model stores about the choice.
+
+    A job with validation data, or with a number of trees, stays as it is; see `Params.held_out`. If there are many
+    queries, a share of them becomes its validation data. Otherwise the number of trees (or epochs) is chosen by
+    cross-validation, with `train` for each fold, and the job trains on all queries. Models that need validation lists
+    for more than the number of trees have them held out, too.
+    """
+    share = 0.0 if job.valid is not None else job.params.held_out
+    if share == 0.0 or job.cluster is not None:
+        return job, {}
+    is_own = not isinstance(job.data, Binned)
+    job = replace(job, data=_opened(job))
+    queries = measured_queries(job.data.lists, metric_of(job.params))
+    holds_out = share * len(queries) >= ENOUGH or job.init is not None or job.params.needs_validation
+    if reason := _why_not(job, queries, holds_out=holds_out):
+        listener_of(job.callbacks).note(*reason, ", so training does not stop early; give ", param("valid"))
+        return job, {}
+    queries = np.random.default_rng(job.params.seed).permutation(queries)
+    if holds_out:
+        return _hold_out(job, queries, share, is_own=is_own)
+    return _cross_validate(job, np.array_split(queries, round(1 / share)), train)
+
+
+def _why_not(job: TrainingJob, queries: np.ndarray, *, holds_out: bool) -> Sequence[str | ParamName]:
+    """Why no queries can be held out; empty if they can."""
+    if isinstance(job.data, Binned) and job.data.disk is not None:
+        return ("no queries are held out of data that does not fit into memory",)
+    if len(queries) < FEWEST:
+        return (f"only {counted(query=len(queries))} can be measured",)
+    if gives_scores(job.init):
+        return (param("init"), " has a score for every training document")
+    if holds_out and job.counter is not None:
+        return (param("counter"), " counts every training document")
+    return ()
+
+
+def check_cluster_has_valid(params: Params, valid: Any) -> None:
+    """Refuse to train on a cluster without validation data, if queries would be held out on one machine."""
+    if params.held_out and not valid:
+        raise ParameterError(
+            "no queries are held out on a cluster; give ", param("valid"), " for early stopping, or ", param("trees")
+        )
+
+
+def measured_queries(lists: Lists, metric: Metric) -> np.ndarray:
+    """The queries that count in the mean of a metric: those with a value, and a weight above 0."""
+    counts = ~np.isnan(metric.per_query(lists.labels, np.zeros(lists.n_docs), lists.offsets))
+    weights = lists.query_weights
+    return np.flatnonzero(counts if weights is None else counts & (weights > 0))
+
+
+def best_length(curves: Sequence[Sequence[float]], weights: Sequence[float], window: int, multiple: int = 1) -> int:
+    """The number of rounds at which the mean of curves is highest.
+
+    Each curve is averaged over about `window` neighbouring rounds, and continues with its last mean. The result is a
+    multiple of `multiple`.
+
+    Examples
+    --------
+    >>> best_length([[0.1, 0.5, 0.2], [0.1, 0.2, 0.3, 0.4]], [1, 1], window=1)
+    2
+    """
+    length = max(map(len, curves))
+    smooth = [_moving_mean(np.asarray(curve), window // 2) for curve in curves]
+    smooth = [np.concatenate([curve, np.full(length - len(curve), curve[-1])]) for curve in smooth]
+    ends = np.arange(multiple, length + 1, multiple) if length >= multiple else np.array([length])
+    return int(ends[np.argmax(np.average(smooth, axis=0, weights=weights)[ends - 1])])
+
+
+def _moving_mean(values: np.ndarray, reach: int) -> np.ndarray:
+    """The mean of each value and up to `reach` values before and after it."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    places = np.arange(len(values))
+    low, high = np.maximum(places - reach, 0), np.minimum(places + reach + 1, len(values))
+    return (sums[high] - sums[low]) / (high - low)
+
+
+def _opened(job: TrainingJob) -> Binned | Dataset:
+    """The data in memory: bins if trees are grown here, without a base that may need the values of features."""
+    params = job.params
+    if not params.grows_trees or job.init is not None:
+        return job.data if isinstance(job.data, Binned) else read(job.data, missing=job.missing)
+    given = open_data(job.data, missing=job.missing)
+    check_early(params, given.feature_names)
+    return bin_data(given, **params.bin_limits, binning=job.binning, store=store_of(params, job.callbacks))
+
+
+def _hold_out(
+    job: TrainingJob, queries: np.ndarray, share: float, *, is_own: bool
+) -> tuple[TrainingJob, dict[str, dict[str, Any]]]:
+    """The job with a share of the queries as validation data; the others, and those that do not count, stay.
+
+    Bins of its own are overwritten, so that they are not in memory twice.
+    """
+    held_out = queries[: max(1, round(share * len(queries)))]
+    _note(
+        job, f"{len(held_out):,} of {counted(query=job.data.lists.n_queries)} are held out for early stopping; give ",
+        param("valid"), " for other lists, or ", param("valid_fraction", 0), " to train on all queries",
+    )  # fmt: skip
+    rest, part = _divided(job.data, held_out, in_place=is_own)
+    return replace(job, data=rest, valid=part), {"held_out": {"queries": len(held_out)}}
+
+
+def _cross_validate(
+    job: TrainingJob, folds: Sequence[np.ndarray], train: Callable[[TrainingJob], Any]
+) -> tuple[TrainingJob, dict[str, dict[str, Any]]]:
+    """The job with the number of rounds that is best on the queries of each fold, by the models of the others."""
+    params, name = job.params, str(metric_of(job.params))
+    n_queries = sum(map(len, folds))
+    rounds = "epochs" if "epochs" in params.used else "trees"
+    _note(
+        job, f"the number of {rounds} is chosen by {len(folds)}-fold cross-validation on {counted(query=n_queries)}; "
+        "give ", param("valid"), " for early stopping on other lists, or ", param(rounds),
+    )  # fmt: skip
+    curves = []
+    for number, held_out in enumerate(folds, start=1):
+        rest, part = _divided(job.data, held_out)
+        fold = replace(
+            job, data=rest, valid=part, callbacks=(_FoldProgress(job, f"fold {number} of {len(folds)}"),),
+            checkpoint=CheckpointOptions(), counter=None, warns_of_ties=job.warns_of_ties and number == 1,
+        )  # fmt: skip
+        try:
+            info = train(fold).info
+        except InterruptedTraining:
+            raise KeyboardInterrupt from None  # the model of a fold is not a result
+        curves.append(info["history"]["valid"][name])
+    sizes = [len(held_out) for held_out in folds]
+    best = best_length(curves, sizes, params.early_stopping // 5, params.bag)
+    value = float(np.average([curve[min(best, len(curve)) - 1] for curve in curves], weights=sizes))
+    chosen = {rounds: max(1, best // params.bag), "early_stopping": 0}
+    facts = {"folds": len(folds), "queries": n_queries, "rounds": best, "metric": name, "value": value}
+    return replace(job, params=params.replace(**chosen).load_files()), {"cross_validation": facts}
+
+
+def _divided(data: Binned | Dataset, queries: np.ndarray, *, in_place: bool = False) -> tuple[Any, Any]:
+    """The other queries, and these."""
+    is_part = np.zeros(data.lists.n_queries, dtype=bool)
+    is_part[queries] = True
+    in_part = np.repeat(is_part, data.lists.sizes)
+    part, rest = data.take_rows(np.flatnonzero(in_part)), np.flatnonzero(~in_part)
+    return data.keep_rows(rest) if in_place and isinstance(data, Binned) else data.take_rows(rest), part
+
+
+class _FoldProgress:
+    """The callback of a fold: shows how far it is, and no notes, which all folds share."""
+
+    def __init__(self, job: TrainingJob, title: str) -> None:
+        display = display_of(job.callbacks)
+        self._display = display if isinstance(display, ProgressDisplay) else None
+        self._title = title
+
+    def __call__(self, record: Any) -> None:
+        if self._display is not None:
+            self._display.update(
+                record.step, record.n_trees, unit=record.round, details=record.measured(), title=self._title,
+                estimate="at most {} left",
+            )  # fmt: skip
+
+    def note(self, *parts: str | ParamName) -> None:
+        """Nothing: the job that trains on all queries has the same notes."""
+
+    def prepare(self, doing: str, share: float) -> None:
+        """Nothing: the data is in memory."""
+
+
+def _note(job: TrainingJob, *parts: str | ParamName) -> None:
+    """Tell the user who watches; else log it."""
+    display = display_of(job.callbacks)
+    if display is None:
+        LOG.info(joined_parts(parts))
+    else:
+        display.note(*parts)
