@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from damage import damaged
 from ranksieve.errors import DataError
-from ranksieve.rankers.trials import Trials
+from ranksieve.rankers.trials import Outcome, Trials
 
 pytest.importorskip("optuna")
 SPACE = {"leaves": [4, 8], "l2": {"low": 0.1, "high": 1.0, "log": True}}
+
+
+def _l2(values, report):
+    return Outcome(values["l2"], trees=7)
 
 
 def test_damaged_journals_are_refused_or_continued(fuzz_cases, tmp_path):
     path, refused = tmp_path / "journal", 0
     trials = Trials("search", SPACE, path)
     trials.try_first({"leaves": 4, "l2": 0.5})
-    trials.run(lambda values, report: values["l2"], 2)
+    trials.run(_l2, 2)
     content = path.read_bytes()
     for number, rng in enumerate(fuzz_cases(200)):
         changed = damaged(content, rng)
         path.write_bytes(changed)
         try:
             found = Trials("search", SPACE, path)
-            found.run(lambda values, report: values["l2"], len(found.done()) + 1)
+            found.run(_l2, len(found.done()) + 1)
             assert found.best(1)
         except DataError as error:
             assert str(error).startswith(f"{path}: ") and "\n" not in str(error), f"case {number}: {error}"
@@ -45,12 +51,23 @@ def test_other_files_are_left_alone(tmp_path, text):
 
 def test_a_line_that_was_cut_off_is_removed(tmp_path):
     path = tmp_path / "journal"
-    Trials("search", SPACE, path).run(lambda values, report: values["l2"], 1)
+    Trials("search", SPACE, path).run(_l2, 1)
     content = path.read_bytes()
     path.write_bytes(content + content[: content.index(b"\n") - 3])
     again = Trials("search", SPACE, path)
     assert len(again.done()) == 1
     assert path.read_bytes().startswith(content + b'{"op_code":0')  # the study, named again
+
+
+def test_numbers_of_trees_are_checked(tmp_path):
+    path = tmp_path / "journal"
+    Trials("search", SPACE, path).run(_l2, 2)
+    assert [one.trees for one in Trials("search", SPACE, path).done()] == [7, 7]
+    content = path.read_text()
+    for wrong in ("0", '"many"', "true"):
+        path.write_text(re.sub(r'"trees": ?7', f'"trees": {wrong}', content))
+        with pytest.raises(DataError, match=r"is not a journal of trials, or damaged .*the trial 0 has .* trees"):
+            Trials("search", SPACE, path)
 
 
 def test_waiting_trials_with_values_outside_the_space_are_refused(tmp_path):

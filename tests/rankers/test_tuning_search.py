@@ -214,6 +214,37 @@ def test_time_that_is_up_ends_the_trial_at_hand():
     assert again.leaf_values.tolist() == found.model.leaf_values.tolist()
 
 
+def test_a_trial_cut_short_is_trained_again_up_to_its_last_tree(tmp_path):
+    options = {"valid": VALID, "trials": 1, "trees": 500, "early_stopping": 0, "journal": tmp_path / "log"}
+    cut = rs.tune(TRAIN, minutes=1e-6, **options)
+    again = rs.tune(TRAIN, minutes=5, **options)
+    assert cut.trials == again.trials and again.trials[0].trees == cut.model.n_trees == again.params.trees < 500
+    assert again.model.leaf_values.tolist() == cut.model.leaf_values.tolist()
+    assert again.best_score == cut.best_score == pytest.approx(rs.evaluate(again.model, VALID).mean())
+
+
+def test_the_value_of_a_trial_is_that_of_its_model_which_is_trained_again(tmp_path, monkeypatch):
+    options = {"valid": VALID, "trials": 1, "journal": tmp_path / "log", **SMALL}
+    first, real = rs.tune(TRAIN, **options), tune_module.run
+    monkeypatch.setattr(
+        tune_module, "run", lambda job: real(dataclasses.replace(job, params=job.params.replace(trees=1)))
+    )
+    found = rs.tune(TRAIN, **options)
+    assert found.trials[0].value == first.best_score != found.best_score == found.chosen[0].value
+    assert found.best_score == pytest.approx(rs.evaluate(found.model, VALID).mean())
+
+
+@pytest.mark.parametrize("average", [1, 2])
+def test_without_early_stopping_the_value_is_that_of_all_trees(average):
+    options = {"trees": 40, "early_stopping": 0, "learning_rate": 0.5, "space": {"leaves": [4, 16]}}
+    found = rs.tune(TRAIN, valid=VALID, trials=3, average=average, **options)
+    assert found.best_score == pytest.approx(rs.evaluate(found.model, VALID).mean())
+    for one in found.chosen:
+        assert one.model.n_trees == 40 and one.value < one.model.info["best_score"]  # of its best tree
+        assert one.value == pytest.approx(rs.evaluate(one.model, VALID).mean())
+    assert {one.value for one in found.chosen} <= {one.value for one in found.trials}
+
+
 def test_the_command_that_repeats_a_trial_cut_short_has_its_trees(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rs.io.write_parquet(TRAIN, "train.parquet")

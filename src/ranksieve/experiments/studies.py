@@ -13,7 +13,7 @@ from typing import Any
 from ranksieve.experiments.spec import Cell
 from ranksieve.experiments.train_cell import TrainOptions, load_cell, train_cell
 from ranksieve.files import atomic_path
-from ranksieve.rankers.trials import SPACE, Report, Trials, used_space
+from ranksieve.rankers.trials import SPACE, Outcome, Report, Trials, used_space
 
 FOLDER = "tune"
 CHOICE = "grid"  # the name under which a study chooses among the cells of a run's own grid
@@ -65,11 +65,11 @@ def search(study: Study, out: Path, *, threads: int = 0, alone: bool = True) -> 
     grid = {CHOICE: [cell.label for cell in study.cells]} if len(study.cells) > 1 else {}
     trials = Trials(study.key, {**grid, **study.space}, out / FOLDER / f"{study.key}.log")
 
-    def value(values: dict[str, Any], report: Report) -> float:
+    def value(values: dict[str, Any], report: Report) -> Outcome:
         """Train with the values; the validation metric at the best tree."""
         cell = _chosen(study, values)
         options = TrainOptions(threads=threads, callbacks=(report,))
-        return float(train_cell(cell, out, load_cell(cell, out), options).info["best_score"])
+        return Outcome(float(train_cell(cell, out, load_cell(cell, out), options).info["best_score"]))
 
     trials.run(value, study.n_trials)
     (best,) = trials.best(1)  # the first trials are not stopped
