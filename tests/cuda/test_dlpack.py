@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from ranksieve.cuda import dlpack
 from ranksieve.cuda.dlpack import DLPackArray, on_device
 from ranksieve.errors import DataError
 
@@ -24,6 +27,20 @@ def test_an_array_is_borrowed_as_it_is(array: np.ndarray) -> None:
 def test_complex_numbers_are_refused() -> None:
     with pytest.raises(DataError, match="give float32 or float64"):
         DLPackArray(np.ones(3, np.complex64))
+
+
+@pytest.mark.parametrize("more", [(), ("__cuda_array_interface__",)])
+def test_arrays_of_another_gpu_are_refused(monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]) -> None:
+    current = SimpleNamespace(get_current_device=lambda: SimpleNamespace(id=0), as_cuda_array=lambda X: "read")
+    monkeypatch.setattr(dlpack, "cuda", current)
+    there, here = (
+        SimpleNamespace(__dlpack_device__=lambda number=number: (2, number), **dict.fromkeys(more, 0))
+        for number in (1, 0)
+    )
+    with pytest.raises(DataError, match="on GPU 1, and scores are computed on GPU 0; copy the array there, with"):
+        on_device(there)
+    if more:
+        assert on_device(here) == "read"
 
 
 def test_arrays_of_the_host_are_not_on_the_device() -> None:

@@ -52,8 +52,19 @@ def on_device(X: Any) -> Any:
     """An array that is on the GPU, as Numba's; None where it is not there."""
     if SIMULATED:
         return X if hasattr(X, "copy_to_host") else None
+    kind, number = X.__dlpack_device__() if hasattr(X, "__dlpack_device__") else (0, 0)
+    if kind == CUDA_DEVICE:
+        _check_current(number)
     if hasattr(X, "__cuda_array_interface__"):
         return cuda.as_cuda_array(X)
-    if hasattr(X, "__dlpack_device__") and X.__dlpack_device__()[0] == CUDA_DEVICE:
-        return cuda.as_cuda_array(DLPackArray(X, stream=handle()))
-    return None
+    return cuda.as_cuda_array(DLPackArray(X, stream=handle())) if kind == CUDA_DEVICE else None
+
+
+def _check_current(number: int) -> None:
+    """Refuse an array on another GPU than the current one: kernels could not read it."""
+    current = cuda.get_current_device().id
+    if number != current:
+        raise DataError(
+            f"got an array on GPU {number}, and scores are computed on GPU {current}; copy the array there, with "
+            f"PyTorch by .to('cuda:{current}'), or start Python with CUDA_VISIBLE_DEVICES={number}"
+        )
