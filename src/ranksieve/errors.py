@@ -23,6 +23,7 @@ __all__ = [
     "InterruptedTraining",
     "InterruptedTuning",
     "MissingExtraError",
+    "MissingQueriesError",
     "ModelError",
     "ParameterError",
     "RanksieveError",
@@ -120,6 +121,10 @@ class RanksieveWarning(_Message, UserWarning):
 
 class DataError(RanksieveError):
     """A data file or array that cannot be used; names file and line where there is one."""
+
+
+class MissingQueriesError(DataError):
+    """Arrays of documents without their queries, or with two descriptions of these."""
 
 
 class ParameterError(RanksieveError):

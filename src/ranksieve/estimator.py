@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from ranksieve.boosting.callbacks import Record
 from ranksieve.data.categories import Categorical
 from ranksieve.data.data_file import DataFile
-from ranksieve.data.dataset import ONE_OF_QID_AND_GROUP, Dataset
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.tables import Table, is_table, split_table
 from ranksieve.dtypes import Features, Vector
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, MissingQueriesError, ParameterError
 from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.evaluation.importance import importance
 from ranksieve.evaluation.metrics import metric_of
@@ -199,8 +199,8 @@ class Ranker(BaseEstimator):
         features = DataFile(X, categorical=categorical)
         try:
             data = Dataset.from_arrays(features, y, qid, group=group, weights=sample_weight, positions=positions)
-        except DataError as error:
-            if qid is None and group is None and error.parts == (ONE_OF_QID_AND_GROUP,):
+        except MissingQueriesError as error:
+            if qid is None and group is None:
                 raise error.with_suffix(ROUTING) from None
             raise
         names = data.feature_names if is_table(X) else None

@@ -13,7 +13,7 @@ from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import default_names
 from ranksieve.data.lists import Lists, lists_from_runs, runs_of
-from ranksieve.errors import DataError, ParameterError, RanksieveError
+from ranksieve.errors import DataError, MissingQueriesError, ParameterError, RanksieveError
 
 X = np.arange(12.0).reshape(6, 2)
 APART = ["b", "a", "b", "c", "a", "b"]  # in the order of their first rows: b 0 2 5, a 1 4, c 3
@@ -84,6 +84,12 @@ def test_a_query_cut_into_neighbouring_runs_needs_no_new_order():
 def test_query_ids_are_whole_numbers_where_all_look_like_that(ids, expected):
     data = Dataset.from_arrays(np.ones((2, 1)), [0, 1], qid=ids)
     assert data.query_ids.tolist() == expected
+
+
+@pytest.mark.parametrize("options", [{}, {"qid": [1, 2], "group": [1, 1]}])
+def test_missing_queries_have_an_error_of_their_own(options):
+    with pytest.raises(MissingQueriesError, match="exactly one of qid"):
+        Dataset.from_arrays(np.ones((2, 1)), [0, 1], **options)
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,11 @@ from ranksieve.data.features import (
 )
 from ranksieve.data.lists import Lists, id_array, id_column, list_facts, lists_from_runs, number_ids, runs_of
 from ranksieve.dtypes import FEATURE, OFFSET
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import DataError, MissingQueriesError, ParameterError, param
 from ranksieve.html_tables import html_facts
 from ranksieve.text_formats import category_counts, counted
 
 IDS = {"qid": "query", "doc_ids": "document"}  # arguments that hold ids, and of what
-ONE_OF_QID_AND_GROUP = (
-    "give exactly one of qid (one query id per row) and group (one size per query), or a DataFrame with a 'qid' column"
-)
 BLOCK_ROWS = 8_192  # 7 MB of 220 float32 features: large enough to amortise calls, small beside any data set
 
 
@@ -120,7 +117,10 @@ class Dataset(Described):
         if names and "label" in names and np.array_equal(X[:, names.index("label")], labels.astype(FEATURE)):
             raise DataError("the column 'label' holds the labels y and would be a feature; drop it")
         if (qid is None) == (group is None):
-            raise DataError(ONE_OF_QID_AND_GROUP)
+            raise MissingQueriesError(
+                "give exactly one of qid (one query id per row) and group (one size per query), or a DataFrame with a "
+                "'qid' column"
+            )
         if qid is not None:
             run_ids, run_lengths = runs_of(id_array(_column(qid, "qid", n_docs)))
         else:
