@@ -132,7 +132,7 @@ class TrainingData:
             result = evaluate(scored.with_first_stage(), scored.lists, metric)
             facts = [("test", f"{metric} {result.mean():.4f}{self.leakage('test')}")]
             if scored.why_no_first_stage is not None:
-                facts.append((FIRST_STAGE, f"not compared: {scored.why_no_first_stage}"))
+                facts.append((FIRST_STAGE, joined_parts(("not compared: ", *scored.why_no_first_stage), flags=True)))
             elif not np.isnan(result.mean()):
                 facts.append((FIRST_STAGE, f"{metric} {result.mean(FIRST_STAGE):.4f}"))
                 facts.append(("difference", str(result.compare("the model", FIRST_STAGE))))

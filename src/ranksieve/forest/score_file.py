@@ -17,14 +17,14 @@ from ranksieve.data.letor import TextSource
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data, read, read_source
 from ranksieve.dtypes import SCORE
-from ranksieve.errors import DataError, RanksieveWarning, caller_level, param
+from ranksieve.errors import DataError, ParamName, RanksieveWarning, caller_level, param
 from ranksieve.forest.matrix import alike_in_float32, check_encoder, encoded
 from ranksieve.forest.model import Model
 from ranksieve.text_formats import counted, some_of
 
 FIRST_STAGE = "first stage"  # the name of its scores beside those of models
-NOT_A_FEATURE = "its score is not among the features of the model"
-NOT_NOTED = "the data does not say which feature is its score; name its feature with --first-stage NAME"
+NOT_A_FEATURE = ("its score is not among the features of the model",)
+NOT_NOTED = "the data does not say which feature is its score; name its feature with ", param("first_stage", "NAME")
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class ScoredFile:
     lacks_first_stage: bool = False
 
     @property
-    def why_no_first_stage(self) -> str | None:
-        """Why the first stage cannot be compared; None where it can."""
+    def why_no_first_stage(self) -> tuple[str | ParamName, ...] | None:
+        """Why the first stage cannot be compared, as parts of a message; None where it can."""
         if self.first_stage is not None:
             return None
         return NOT_A_FEATURE if self.lacks_first_stage else NOT_NOTED
