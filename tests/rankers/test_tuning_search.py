@@ -192,7 +192,7 @@ def test_a_search_interrupted_while_it_trains_again_has_the_models_at_hand(tmp_p
 
 
 @pytest.mark.parametrize("n_trials", [0, 1])
-def test_ctrl_c_saves_the_best_model_so_far(tmp_path, monkeypatch, n_trials):
+def test_ctrl_c_saves_the_model_of_the_finished_trials(tmp_path, monkeypatch, n_trials):
     monkeypatch.chdir(tmp_path)
     rs.io.write_parquet(TRAIN, "train.parquet")
     real, at = tune_module.tune, _interrupt_after(n_trials)
@@ -200,7 +200,7 @@ def test_ctrl_c_saves_the_best_model_so_far(tmp_path, monkeypatch, n_trials):
     options = ["--valid", "train.parquet", "--trials", "3", "--trees", "4", "--leaves", "4", "--quiet"]
     result = CliRunner().invoke(app, ["tune", "train.parquet", *options, "--out", "best.txt"])
     assert result.exit_code == 130
-    saved = "the best model so far is saved in best.txt; " if n_trials else ""
+    saved = "the model of the finished trials is saved in best.txt; " if n_trials else ""
     assert f"error: interrupted; {saved}the trials are in best.txt.trials, the same command continues" in result.output
     assert "Traceback" not in result.output
     assert Path("best.txt").exists() == bool(n_trials)

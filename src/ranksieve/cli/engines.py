@@ -13,7 +13,7 @@ from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import check_writable, show_facts, show_remark
 from ranksieve.cli.corpus_options import IndexArgument, Qrels
 from ranksieve.cli.files import check_data_file, write_data
-from ranksieve.cli.shared_options import OutData, missing_option, out_option
+from ranksieve.cli.shared_options import OutData, ids_option, missing_option, out_option
 from ranksieve.text_formats import counted, some_of
 
 
@@ -24,9 +24,7 @@ class FeatureLogArguments:
     ]
     out: OutData
     qrels: Qrels = None
-    id: str | None = option(
-        None, "Solr: field with the documents' ids.", metavar="FIELD", show_default="id, _id, docno, doc_id or docid"
-    )
+    id: Annotated[str | None, ids_option("Solr: field with the documents' ids.")] = None
     log_field: str = option("[features]", "Solr: field with the features, as in fl=NAME:[features].", metavar="NAME")
     missing: Annotated[
         str, missing_option("Value of a feature that was not logged; zero for Solr's format=sparse.")

@@ -13,7 +13,7 @@ import typer
 from ranksieve.cli.command import option, takes_options
 from ranksieve.cli.console import show_facts
 from ranksieve.cli.corpus_options import read_size_option, vector_facts, vectors_or_function
-from ranksieve.cli.shared_options import out_option
+from ranksieve.cli.shared_options import ids_option, out_option
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.files import check_folder
 from ranksieve.text_formats import UNITS, counted, duration, file_size
@@ -38,9 +38,7 @@ class IndexArguments:
         "pattern matches in the field 'path'.", "--field", "-f", metavar="FIELD", show_default="all text fields",
     )  # fmt: skip
     number: list[str] | None = option(None, "Numeric field to use as a feature.", "--number", "-n", metavar="FIELD")
-    id: str | None = option(
-        None, "Field with the documents' ids.", metavar="FIELD", show_default="id, _id, docno, doc_id or docid"
-    )
+    id: Annotated[str | None, ids_option()] = None
     lower: bool = option(True, "Convert text to lower case.", "--lower/--no-lower")
     split: bool = option(
         True,

@@ -25,6 +25,11 @@ def missing_option(help: str = "Value of a feature that is absent from a LETOR l
     return typer.Option(metavar="zero|nan", help=help, **settings)
 
 
+def ids_option(help: str = "Field with the documents' ids.") -> Any:
+    """`--id`."""
+    return typer.Option(metavar="FIELD", help=help, show_default="id, _id, docno, doc_id or docid")
+
+
 def n_features_option(default: str) -> Any:
     """`--n-features`."""
     return typer.Option(

@@ -56,8 +56,8 @@ class TuneArguments:
 def tune(context: typer.Context, given: TuneArguments) -> None:
     """Search for the training parameters that are best on validation data, and save the mean of the best models.
 
-    Parameters that you give are the same in all trials. Ctrl-C saves the best model so far; the same command continues
-    the search. Needs Optuna: the extra "tune".
+    Parameters that you give are the same in all trials. Ctrl-C saves the mean of the best finished trials' models; the
+    same command continues the search. Needs Optuna: the extra "tune".
     """
     chosen = chosen_params(context, given.params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
@@ -104,7 +104,7 @@ def tune(context: typer.Context, given: TuneArguments) -> None:
 
 
 def _keep_interrupted(stopped: KeyboardInterrupt, out: Path, journal: Path, used: TrainingData) -> NoReturn:
-    """Save the best model of the finished trials, beside a model that exists already, and exit."""
+    """Save the model of the finished trials, beside a model that exists already, and exit."""
     if not journal.exists():
         raise stopped
     kept = ""
@@ -112,7 +112,7 @@ def _keep_interrupted(stopped: KeyboardInterrupt, out: Path, journal: Path, used
         path = free_name(out)
         save_model(stopped.found.model, path)
         show_facts(_facts(stopped.found, path, journal, used))
-        kept = f"the best model so far is saved in {path}; "
+        kept = f"the model of the finished trials is saved in {path}; "
     show_error(f"interrupted; {kept}the trials are in {journal}, the same command continues")
     raise typer.Exit(130)
 
