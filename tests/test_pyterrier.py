@@ -39,6 +39,13 @@ def qrels(index, topics):
     return pd.DataFrame(rows, columns=["qid", "docno", "label"])
 
 
+def test_classes_do_not_share_their_names_with_others(pt, index):
+    made = (rs.pyterrier.retriever(index), rs.pyterrier.features(index), rs.pyterrier.ranker())
+    names = [type(one).__name__ for one in made]
+    assert names == ["RetrieveTransformer", "FeatureTransformer", "RankerTransformer"]
+    assert not any(hasattr(module, name) for module in (rs, rs.retrieval) for name in names)
+
+
 def test_the_retriever_is_the_first_stage(pt, index, topics):
     found = rs.pyterrier.retriever(index, depth=7)(topics)
     expected = rs.retrieval.retrieve(index, topics, 7).to_frame()

@@ -48,7 +48,7 @@ def retriever(index: Index, depth: int = 1000, *, stage: Any = None, encode: Any
     def find(topics: Any) -> Run:
         return retrieve(index, _queries(topics), depth, stage, query_vectors=vectors_of(topics) or encode)
 
-    return _classes().Retriever(find)
+    return _classes().RetrieveTransformer(find)
 
 
 def reranker(pipeline: Pipeline) -> Any:
@@ -65,7 +65,7 @@ def reranker(pipeline: Pipeline) -> Any:
     >>> pipe.search("red")["docno"][0]
     'd7'
     """
-    return _classes().Retriever(lambda topics: Run.from_frame(pipeline.transform(topics)))
+    return _classes().RetrieveTransformer(lambda topics: Run.from_frame(pipeline.transform(topics)))
 
 
 def features(
@@ -104,7 +104,7 @@ def features(
         run = Run.from_frame(results)
         return extract_features(given, _queries(results), run, depth=longest, select=select, extra=extra)
 
-    return _classes().Features(extract)
+    return _classes().FeatureTransformer(extract)
 
 
 def ranker(model: Any = None, *, feature_names: Sequence[str] | None = None, **params: Any) -> Any:
@@ -133,7 +133,7 @@ def ranker(model: Any = None, *, feature_names: Sequence[str] | None = None, **p
     >>> pipe(topics)["docno"][0]
     'd7'
     """
-    return _classes().Ranker(model, feature_names, params)
+    return _classes().RankerTransformer(model, feature_names, params)
 
 
 @functools.cache
@@ -142,7 +142,7 @@ def _classes() -> SimpleNamespace:
     import_extra("pyterrier", "PyTerrier is not installed", "ranksieve[pyterrier]")
     import pyterrier as pt
 
-    class Retriever(pt.Transformer):
+    class RetrieveTransformer(pt.Transformer):
         """Retrieves or re-ranks; a function makes a `Run` of a table."""
 
         def __init__(self, find: Any) -> None:
@@ -165,7 +165,7 @@ def _classes() -> SimpleNamespace:
             own = kept.drop(columns=of_query[1:]).assign(docno=topics["docno"].astype(str))  # columns of documents
             return found.merge(own.drop_duplicates(["qid", "docno"]), on=["qid", "docno"], how="left", sort=False)
 
-    class Features(pt.Transformer):
+    class FeatureTransformer(pt.Transformer):
         """Adds features; a function makes a `Dataset` of results."""
 
         def __init__(self, extract: Any) -> None:
@@ -184,7 +184,7 @@ def _classes() -> SimpleNamespace:
             known = [key in rows for key in keys]
             return results[known].assign(features=[rows[key] for key in keys if key in rows])
 
-    class Ranker(pt.Estimator):
+    class RankerTransformer(pt.Estimator):
         """Scores features with a model, which `fit` trains."""
 
         def __init__(self, model: Any, feature_names: Sequence[str] | None, params: Mapping[str, Any]) -> None:
@@ -207,7 +207,8 @@ def _classes() -> SimpleNamespace:
             self.model = train(_labelled(results, qrels, self._names), valid=valid, **self._params)
             return self
 
-    return SimpleNamespace(Retriever=Retriever, Features=Features, Ranker=Ranker)
+    made = (RetrieveTransformer, FeatureTransformer, RankerTransformer)
+    return SimpleNamespace(**{one.__name__: one for one in made})
 
 
 def _queries(table: Any) -> dict[str, str]:
