@@ -41,24 +41,16 @@ class CellResult:
 
     Examples
     --------
-    >>> import pathlib, tempfile
+    >>> import pathlib
     >>> from ranksieve.experiments import load_spec, run_experiment
     >>> text = '''
-    ... [data.small]
-    ... generate = "cubic"
-    ... queries = 30
-    ... [[runs]]
-    ... algo = "lambdamart"
-    ... trees = 3
-    ... leaves = [4, 8]
+    ... data.small = {generate = "cubic", queries = 30}
+    ... runs = [{algo = "lambdamart", trees = 3, leaves = [4, 8]}]
     ... '''
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name, "small.toml")
-    >>> _ = path.write_text(text)
-    >>> cell = run_experiment(load_spec(path), f"{folder.name}/out", jobs=1).cells[0]
+    >>> _ = pathlib.Path("small.toml").write_text(text)
+    >>> cell = run_experiment(load_spec("small.toml"), "small", jobs=1).cells[0]
     >>> cell.label, cell.table("curve")["trees"].tolist(), cell.model().n_trees
     ('lambdamart, leaves 4', [1, 2, 3], 3)
-    >>> folder.cleanup()
     """
 
     folder: Path
@@ -100,26 +92,12 @@ class Group:
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ranksieve.experiments import load_spec, run_experiment
-    >>> text = '''
-    ... [data.small]
-    ... generate = "cubic"
-    ... queries = 30
-    ... [[runs]]
-    ... algo = "lambdamart"
-    ... trees = 3
-    ... leaves = [4, 8]
-    ... '''
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name, "small.toml")
-    >>> _ = path.write_text(text)
-    >>> results = run_experiment(load_spec(path), f"{folder.name}/out", jobs=1)
-    >>> for group in results.groups("small"):
+    Of the experiment of `CellResult`:
+
+    >>> for group in Results.open("small").groups("small"):
     ...     print(group.label, group.per_query("ndcg@10")[1].shape, group.curve()[0].tolist())
     lambdamart, leaves 4 (6,) [1, 2, 3]
     lambdamart, leaves 8 (6,) [1, 2, 3]
-    >>> folder.cleanup()
     """
 
     cells: tuple[CellResult, ...]
@@ -241,27 +219,13 @@ class Results:
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ranksieve.experiments import load_spec, run_experiment
-    >>> text = '''
-    ... [data.small]
-    ... generate = "cubic"
-    ... queries = 30
-    ... [[runs]]
-    ... algo = "lambdamart"
-    ... trees = 3
-    ... leaves = [4, 8]
-    ... '''
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name, "small.toml")
-    >>> _ = path.write_text(text)
-    >>> _ = run_experiment(load_spec(path), f"{folder.name}/out", jobs=1)
-    >>> results = Results.open(f"{folder.name}/out")
+    Of the experiment of `CellResult`:
+
+    >>> results = Results.open("small")
     >>> results.data, len(results.cells), results.unfinished
     (['small'], 2, [])
     >>> [group.run for group in results.best("small")]
     ['lambdamart']
-    >>> folder.cleanup()
     """
 
     folder: Path

@@ -63,22 +63,14 @@ def run_experiment(
 
     Examples
     --------
-    >>> import pathlib, tempfile
+    >>> import pathlib
     >>> from ranksieve.experiments import load_spec
     >>> text = '''
-    ... [data.small]
-    ... generate = "cubic"
-    ... queries = 30
-    ... [[runs]]
-    ... algo = "lambdamart"
-    ... trees = 3
-    ... leaves = [4, 8]
+    ... data.small = {generate = "cubic", queries = 30}
+    ... runs = [{algo = "lambdamart", trees = 3, leaves = [4, 8]}]
     ... '''
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "small.toml")
-    ...     _ = path.write_text(text)
-    ...     results = run_experiment(load_spec(path), f"{folder}/out", jobs=1)
-    ...     [cell.label for cell in results.cells]
+    >>> _ = pathlib.Path("small.toml").write_text(text)
+    >>> [cell.label for cell in run_experiment(load_spec("small.toml"), "small", jobs=1).cells]
     ['lambdamart, leaves 4', 'lambdamart, leaves 8']
     """
     if tune:
