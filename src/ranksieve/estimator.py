@@ -269,7 +269,8 @@ class Ranker(BaseEstimator):
         """The metric of the model on the validation lists; without these, the cross-validated one."""
         check_is_fitted(self, "model_")
         info = self.model_.info
-        return info.get("cross_validation", {}).get("value", info.get("best_score"))
+        found: float | None = info.get("cross_validation", {}).get("value", info.get("best_score"))
+        return found
 
     @property
     def evals_result_(self) -> dict[str, dict[str, list[float]]]:

@@ -9,6 +9,7 @@ import pytest
 
 import naive_pruning
 import ranksieve as rs
+from ranksieve.evaluation.metric_names import register_metric
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.reweighting import WeightSearch, search_weights
@@ -55,6 +56,19 @@ def test_the_training_metric_never_falls_and_is_reported_correctly(forest, data)
         assert outputs.total(weights=step.weights) == step.total
         mean = rs.evaluate(forest.reweighted(step.weights), data).mean()
         assert outputs.mean(step.total) == pytest.approx(mean, abs=1e-11)
+
+
+@pytest.mark.usefixtures("nothing_registered")
+def test_rounds_with_a_metric_below_zero_are_counted_alike(forest, data):
+    def lowered(labels, scores, offsets, k):
+        return parse_metric(f"ndcg@{k}").per_query(labels, scores, offsets) - 10.0
+
+    register_metric("lowered", lowered)
+    search, found = WeightSearch(**SEARCH | {"patience": 1}), []
+    for name in ("ndcg@10", "lowered@10"):
+        outputs = TreeOutputs(forest, find_leaves(forest, data), parse_metric(name))
+        found.append([w.weights.tolist() for w in search_weights(outputs, outputs, search)])
+    assert found[0] == found[1] and len(found[0]) > 1
 
 
 def test_it_stops_when_validation_has_not_improved_for_long_enough(forest, data):

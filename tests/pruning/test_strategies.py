@@ -180,6 +180,17 @@ def test_sums_of_large_values_do_not_overflow(forest):
     assert found["train"] == pytest.approx(rs.evaluate(forest, high, "dcg@10").mean(), rel=1e-11)
 
 
+@pytest.mark.usefixtures("nothing_registered")
+def test_random_sets_are_compared_by_metrics_below_zero_too(forest, data):
+    def lowered(labels, scores, offsets, k):
+        return parse_metric(f"ndcg@{k}").per_query(labels, scores, offsets) - 10.0
+
+    register_metric("lowered", lowered)
+    assert answer("random", outputs_of(forest, data, "lowered@10"), 6).tolist() == (
+        answer("random", outputs_of(forest, data, "ndcg@10"), 6).tolist()
+    )
+
+
 def test_a_base_score_counts_below_the_trees(forest, data):
     first, rest = forest.first(5), forest.take(np.arange(5, 14))
     together = outputs_of(forest, data)

@@ -34,14 +34,14 @@ def search_weights(outputs: TreeOutputs, valid: TreeOutputs | None, search: Weig
     """
     weights = outputs.weights.copy()
     mean = float(np.abs(weights).mean()) or 1.0
-    total, best, since = outputs.total(weights=weights), -1, 0
+    total, best, since = outputs.total(weights=weights), 0, 0
     for number in range(search.rounds + 1):
         if number:
             reach = search.window * mean * search.shrink ** (number - 1)
             weights, total = _improve(outputs, weights, total, search.samples, reach)
         valid_total = None if valid is None else valid.total(weights=weights)
         watched = total if valid_total is None else valid_total
-        best, since = (watched, 0) if watched > best else (best, since + 1)
+        best, since = (watched, 0) if number == 0 or watched > best else (best, since + 1)
         yield WeightStep(number, weights, total, valid_total, since)
         if since >= search.patience:
             break

@@ -49,11 +49,12 @@ class Random:
     draws: int = integer(100, "Number of random sets of trees to try", low=1)
 
     def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
-        best, best_total = np.empty(0, np.int64), -1
+        best, best_total = np.empty(0, np.int64), 0
         for draw in range(self.draws):
             trees = np.sort(rng.choice(outputs.n_trees, n, replace=False))
             total = outputs.total(np.setdiff1d(np.arange(outputs.n_trees), trees))
-            best, best_total = (trees, total) if total > best_total else (best, best_total)
+            if draw == 0 or total > best_total:  # metrics of users may be negative
+                best, best_total = trees, total
             yield Proposal(best, best_total, (draw + 1) / self.draws)
 
 
