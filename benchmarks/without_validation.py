@@ -1,4 +1,4 @@
-"""Training without validation data: the number of trees by cross-validation, or on a fifth of the queries.
+"""Training without validation data: the number of trees by cross-validation, with all its folds or one.
 
     python benchmarks/without_validation.py ../shared/data [--features FOLDER] [--work FOLDER] [--data NAME …]
         [--sides NAME …]
@@ -22,13 +22,14 @@ from comparison import Comparison
 from defaults import HALF, LIGHTGBM, SMALL
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.read import read_source
+from ranksieve.rankers.early_stopping import ENOUGH
 from split_gain import Fold
 from split_gain import learn as learn_with_validation
 
-MOST = "held-out queries that are enough"  # not a parameter of training: where cross-validation ends
+MOST = "held-out queries that are enough"  # not a parameter of training: after which folds cross-validation ends
 SIDES: dict[str, Setting] = {
-    "cross-validation": {"algo": "selgb", MOST: 10**9},
-    "a fifth held out": {"algo": "selgb", MOST: 1},
+    "cross-validation": {"algo": "selgb", MOST: ENOUGH},
+    "one fold": {"algo": "selgb", MOST: 1},
     "validation lists": {"algo": "selgb"},
     "LightGBM, validation lists": {**LIGHTGBM, **SMALL, **HALF},
     "LightGBM, its defaults, 100 trees": {

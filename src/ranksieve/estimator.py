@@ -179,7 +179,7 @@ class Ranker(BaseEstimator):
             Biases of the positions are learned, and left out of predictions.
         eval_set : pair (X, y) or list of pairs, optional
             Validation sets. The first decides when to stop; the model is the best one on it. Without any, the number of
-            trees is chosen by cross-validation, or on 20% of the queries if there are many, unless `trees` is given.
+            trees is chosen by cross-validation by query, unless `trees` is given.
         eval_qid, eval_group, eval_sample_weight : array or list of arrays, optional
             `qid`, `group` and `sample_weight` of each validation set.
         eval_metric : str, optional

@@ -149,6 +149,8 @@ class ProgressDisplay:
     def line(self, text: str) -> None:
         """A line that stays."""
         if not self._quiet:
+            if self._bar is None and self._line:  # of what was done before
+                self._print(self._line)
             self._console.print(text, markup=False, soft_wrap=True)
 
     def _speed(self, done: float, total: float | None, unit: str) -> tuple[list[str], list[str]]:

@@ -461,7 +461,7 @@ def test_on_short_lists_selgb_is_lambdamart(files, run, tmp_path):
 def test_the_number_of_trees_is_cross_validated_if_nothing_says_when_to_stop(files, run, tmp_path):
     small = ["--leaves", 4, "--min-docs", 3, "--threads", 1]
     n_queries = rs.read(files / "train.txt").n_queries
-    note = f"the number of trees is chosen by 5-fold cross-validation on {n_queries} queries; give --valid for early "
+    note = f"the number of trees is chosen by cross-validation on {n_queries} queries, 5 folds; give --valid for early "
     for options, is_chosen in {
         ("--early-stopping", 5): True,
         ("--trees", 4): False,
@@ -481,13 +481,12 @@ def test_the_number_of_trees_is_cross_validated_if_nothing_says_when_to_stop(fil
             assert shown in text and f"5 folds of {n_queries} queries" in text and "gain 2^label-1" in text
 
 
-def test_test_queries_that_are_held_out_of_the_training_data_are_warned_of(files, run, tmp_path, monkeypatch):
-    monkeypatch.setattr("ranksieve.rankers.early_stopping.ENOUGH", 1)
+def test_test_queries_that_are_held_out_of_the_training_data_are_warned_of(files, run, tmp_path):
     data = rs.read(files / "train.txt")
     rs.io.write_letor(data, tmp_path / "again.txt")
     outcome = run(
         "train", files / "train.txt", "--test", tmp_path / "again.txt", "--out", tmp_path / "m.txt", "--leaves", 4,
-        "--min-docs", 3, "--early-stopping", 2,
+        "--min-docs", 3, "--early-stopping", 20, "--size", 2,
     )  # fmt: skip
     held_out = rs.load(tmp_path / "m.txt").info["held_out"]["queries"]
     assert held_out > 0 and outcome.code == 0

@@ -1,5 +1,4 @@
 import logging
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,12 +19,6 @@ SMALL = {"leaves": 4, "min_docs": 3, "early_stopping": 20, "learning_rate": 0.3}
 @pytest.fixture(scope="module")
 def lists():
     return rs.synth.cubic(30)
-
-
-@pytest.fixture
-def many(monkeypatch):
-    """A few queries are enough to be held out."""
-    monkeypatch.setattr(early_stopping, "ENOUGH", 6)
 
 
 def predictions(model, data):
@@ -65,11 +58,12 @@ def test_best_length_is_that_of_the_naive_one(curves, window, multiple):
     assert best_length(curves, weights, window, multiple) == naive_best_length(curves, weights, window, multiple)
 
 
-def test_the_number_of_trees_is_cross_validated(lists):
+@pytest.mark.parametrize(("enough", "n_folds"), [(1_000, 5), (13, 3), (12, 2), (1, 1)])
+def test_the_number_of_trees_is_cross_validated(lists, monkeypatch, enough, n_folds):
+    monkeypatch.setattr(early_stopping, "ENOUGH", enough)
     curves, sizes = [], []
-    for train, valid in expected_folds(lists, seed=7):
-        binned = replace(bin_data(lists), info=train.info)
-        model = rs.train(train, valid=valid, seed=7, binning=binned.binning, **SMALL)
+    for train, valid in list(expected_folds(lists, seed=7))[:n_folds]:
+        model = rs.train(train, valid=valid, seed=7, binning=bin_data(lists).binning, **SMALL)
         curves.append(model.info["history"]["valid"]["ndcg@10"])
         sizes.append(valid.n_queries)
     n_trees = best_length(curves, sizes, SMALL["early_stopping"] // 5)
@@ -77,7 +71,7 @@ def test_the_number_of_trees_is_cross_validated(lists):
     expected = rs.train(lists, seed=7, **SMALL | {"trees": n_trees, "early_stopping": 0})
     assert model.n_trees == n_trees and predictions(model, lists) == predictions(expected, lists)
     facts = model.info["cross_validation"]
-    assert facts == facts | {"folds": 5, "queries": 30, "rounds": n_trees, "metric": "ndcg@10"}
+    assert facts == facts | {"folds": n_folds, "queries": 6 * n_folds, "rounds": n_trees, "metric": "ndcg@10"}
     values = [curve[min(n_trees, len(curve)) - 1] for curve in curves]
     assert facts["value"] == pytest.approx(np.average(values, weights=sizes), abs=1e-12)
     assert model.info["params"]["trees"] == n_trees and model.info["data"]["queries"] == 30
@@ -115,22 +109,38 @@ def test_a_bag_has_as_many_trees_of_each_forest(lists):
     assert model.n_trees == model.info["cross_validation"]["rounds"] and model.n_trees % 3 == 0
 
 
-def test_of_many_queries_a_fifth_is_held_out(lists, many):
+def test_held_out_validation_data_is_a_fifth_of_the_queries(lists):
     order = np.random.default_rng(7).permutation(30)
-    train, valid = lists.take_queries(np.sort(order[6:])), lists.take_queries(np.sort(order[:6]))
-    expected = rs.train(train, valid=valid, seed=7, binning=bin_data(lists).binning, **SMALL)
-    for data in (lists, bin_data(lists)):
-        model = rs.train(data, seed=7, **SMALL)
-        assert model.info["history"] == expected.info["history"]
-        assert predictions(model, lists) == predictions(expected, lists)
-        sizes = {"documents": 1200, "queries": 24, "valid": {"valid": {"documents": 300, "queries": 6}}}
-        assert model.info["data"] == sizes and model.info["held_out"] == {"queries": 6}
+    in_valid = np.repeat(np.isin(np.arange(30), order[:6]), 50)
+    binned = bin_data(lists)
+    train, valid = binned.take_rows(np.flatnonzero(~in_valid)), binned.take_rows(np.flatnonzero(in_valid))
+    options = {"algo": "xcleaver", "grow": 5, "trees": 10, "early_stopping": 20, "seed": 7}
+    expected = rs.train(train, valid=valid, **options)
+    model = rs.train(lists, **options)
+    assert predictions(model, lists) == predictions(expected, lists) and model.n_trees == expected.n_trees
+    assert model.info["held_out"] == {"queries": 6}
 
 
-def test_bins_of_the_user_are_not_overwritten(lists, many):
+def test_bins_of_the_user_are_not_overwritten(lists):
     binned = bin_data(lists)
     before = binned.bins.copy()
     rs.train(binned, seed=7, **SMALL)
+    np.testing.assert_array_equal(binned.bins, before)
+
+
+@given(st.sets(st.integers(0, 29), min_size=1, max_size=29), st.integers(1, 2000))
+def test_rows_that_were_kept_in_place_are_put_back(lists, queries, step):
+    binned = bin_data(lists)
+    rows = np.flatnonzero(np.isin(np.repeat(np.arange(30), 50), list(queries)))
+    rest = np.setdiff1d(np.arange(1500), rows)
+    before, expected = binned.bins.copy(), binned.take_rows(rest)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ranksieve.data.binned.MOVED_ROWS", step)
+        part = binned.take_rows(rows)
+        kept = binned.keep_rows(rest)
+        np.testing.assert_array_equal(kept.bins, expected.bins)
+        np.testing.assert_array_equal(kept.lists.labels, expected.lists.labels)
+        binned.put_back(rest, rows, part)
     np.testing.assert_array_equal(binned.bins, before)
 
 
@@ -182,9 +192,10 @@ def test_scores_of_all_documents_leave_nothing_to_hold_out(lists, given, caplog)
     assert "init has a score for every training document, so training does not stop early; give valid" in caplog.text
 
 
-def test_a_counter_counts_all_documents(lists, many, caplog):
+def test_a_counter_counts_all_documents(lists, caplog):
     counter = rs.callbacks.SelectionCounter()
-    model = rs.train(lists, counter=counter, trees=2, valid_fraction=0.2, leaves=4, min_docs=3)
+    options = {"trees": 4, "valid_fraction": 0.2, "leaves": 4, "min_docs": 3}
+    model = rs.train(lists, counter=counter, init=rs.train(lists, **options | {"trees": 2}), **options)
     assert model.info["data"]["queries"] == 30 and len(counter.counts) == lists.n_docs
     assert "counter counts every training document, so training does not stop early" in caplog.text
 
@@ -214,10 +225,13 @@ def test_data_on_disk_is_not_divided(small_memory, lists, tmp_path, caplog):
     assert predictions(model, lists) == predictions(rs.train(lists, **options), lists)
 
 
-def test_what_is_shown_and_logged(lists, many, caplog):
+def test_what_is_shown_and_logged(lists, caplog):
+    options = {"valid_fraction": 0.2, "leaves": 4, "min_docs": 3}
     with caplog.at_level(logging.INFO, logger="ranksieve"):
-        rs.train(lists, trees=2, valid_fraction=0.2, leaves=4, min_docs=3)
-    assert "6 of 30 queries are held out for early stopping; give valid for other lists" in caplog.text
+        base = rs.train(lists, trees=2, **options)
+        rs.train(lists, trees=2, init=base, **options)
+    assert "the number of trees is chosen by cross-validation on 30 queries, 5 folds; give valid for" in caplog.text
+    assert "6 of 30 queries are held out as validation data; give valid for other lists" in caplog.text
 
 
 def test_callbacks_see_the_model_that_is_returned(lists):
@@ -248,12 +262,14 @@ def test_checkpoints_of_a_cross_validated_model_continue(lists, tmp_path):
     assert predictions(again, lists) == predictions(whole, lists)
 
 
-def test_checkpoints_with_held_out_queries_ask_for_them_again(lists, tmp_path, many):
-    rs.train(lists, checkpoint=tmp_path / "run", **SMALL)
+def test_checkpoints_with_held_out_queries_ask_for_them_again(lists, tmp_path):
+    base = rs.train(lists, trees=2, leaves=4, min_docs=3)
+    run = {"init": base, "checkpoint": tmp_path / "run"}
+    rs.train(lists, **run, **SMALL)
     longer = {name: value for name, value in SMALL.items() if name != "early_stopping"} | {"trees": 1500}
     with pytest.raises(rs.errors.ModelError, match="if queries were held out for early stopping, with valid_fraction"):
-        rs.train(lists, checkpoint=tmp_path / "run", resume=True, **longer)
-    assert rs.train(lists, checkpoint=tmp_path / "run", resume=True, valid_fraction=0.2, **longer).n_trees > 1
+        rs.train(lists, resume=True, **run, **longer)
+    assert rs.train(lists, resume=True, valid_fraction=0.2, **run, **longer).n_trees > 1
 
 
 def test_a_cluster_asks_for_validation_data(lists):

@@ -23,7 +23,7 @@ from ranksieve.errors import DataError, param
 from ranksieve.kernels.histograms import LANES
 from ranksieve.text_formats import counted
 
-KEPT_ROWS = 16_384  # rows that `keep_rows` copies at a time
+MOVED_ROWS = 16_384  # rows that move in place at a time
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,17 @@ class Binned(Described):
 
     def keep_rows(self, rows: np.ndarray) -> Binned:
         """The same as `take_rows`, in the memory of these bins, which are overwritten."""
-        for first in range(0, len(rows), KEPT_ROWS):  # no row moves down, so later ones are still there
-            chosen = rows[first : first + KEPT_ROWS]
+        for first in range(0, len(rows), MOVED_ROWS):  # rows move up, so the next ones are still there
+            chosen = rows[first : first + MOVED_ROWS]
             self.bins[first : first + len(chosen)] = self.bins[chosen]
         return replace(self, bins=self.bins[: len(rows)], lists=self.lists.take_rows(rows), disk=None)
+
+    def put_back(self, kept: np.ndarray, rows: np.ndarray, others: Binned) -> None:
+        """Undo `keep_rows(kept)`; `others` are the documents of the other `rows`."""
+        for first in reversed(range(0, len(kept), MOVED_ROWS)):  # rows move down, so those before are still there
+            chosen = kept[first : first + MOVED_ROWS]
+            self.bins[chosen] = self.bins[first : first + len(chosen)].copy()
+        self.bins[rows] = others.bins
 
     @classmethod
     def of(cls, stored: StoredBins, store: BinStore) -> Binned:

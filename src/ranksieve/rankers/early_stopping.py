@@ -1,9 +1,10 @@
-"""Early stopping without validation data: by cross-validation, or on held-out queries if there are many."""
+"""Early stopping without validation data: by cross-validation, or on held-out queries."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +26,9 @@ from ranksieve.progress import ProgressDisplay
 from ranksieve.text_formats import counted
 
 LOG = logging.getLogger("ranksieve")
+HIGHEST = 30  # label that is told apart to find the queries with a value of the metric
 FEWEST = 10  # queries with a value of the metric; fewer do not say when to stop
-ENOUGH = 200  # held-out queries that say it well; with fewer, every query is held out once
+ENOUGH = 1_000  # held-out queries that say it well: folds that hold more are not trained
 
 
 def choose_stopping(
@@ -34,10 +36,9 @@ def choose_stopping(
 ) -> tuple[TrainingJob, dict[str, dict[str, Any]]]:
     """A job that needs no validation data, and what its model stores about the choice.
 
-    A job with validation data, or with a number of trees, stays as it is; see `Params.held_out`. If there are many
-    queries, a share of them becomes its validation data. Otherwise the number of trees (or epochs) is chosen by
-    cross-validation, with `train` for each fold, and the job trains on all queries. Models that need validation lists
-    for more than the number of trees have them held out, too.
+    A job with validation data, or with a number of trees, stays as it is; see `Params.held_out`. Otherwise the number
+    of trees (or epochs) is chosen by cross-validation, with `train` for each fold, and the job trains on all queries.
+    For models that need validation lists for more than that, some queries become the job's validation data.
     """
     share = 0.0 if job.valid is not None else job.params.held_out
     if share == 0.0 or job.cluster is not None:
@@ -45,17 +46,18 @@ def choose_stopping(
     is_own = not isinstance(job.data, Binned)
     job = replace(job, data=_opened(job))
     queries = measured_queries(job.data.lists, metric_of(job.params))
-    holds_out = share * len(queries) >= ENOUGH or job.init is not None or job.params.needs_validation
-    if reason := _why_not(job, queries, holds_out=holds_out):
+    needs_lists = job.init is not None or job.params.needs_validation
+    if reason := _why_not(job, queries, needs_lists=needs_lists):
         listener_of(job.callbacks).note(*reason, ", so training does not stop early; give ", param("valid"))
         return job, {}
     queries = np.random.default_rng(job.params.seed).permutation(queries)
-    if holds_out:
-        return _hold_out(job, queries, share, is_own=is_own)
-    return _cross_validate(job, np.array_split(queries, round(1 / share)), train)
+    if needs_lists:
+        return _hold_out(job, queries, share)
+    folds = np.array_split(queries, round(1 / share))
+    return _cross_validate(job, folds[: -(-ENOUGH // len(folds[0]))], train, is_own=is_own)
 
 
-def _why_not(job: TrainingJob, queries: np.ndarray, *, holds_out: bool) -> Sequence[str | ParamName]:
+def _why_not(job: TrainingJob, queries: np.ndarray, *, needs_lists: bool) -> Sequence[str | ParamName]:
     """Why no queries can be held out; empty if they can."""
     if isinstance(job.data, Binned) and job.data.disk is not None:
         return ("no queries are held out of data that does not fit into memory",)
@@ -63,7 +65,7 @@ def _why_not(job: TrainingJob, queries: np.ndarray, *, holds_out: bool) -> Seque
         return (f"only {counted(query=len(queries))} can be measured",)
     if gives_scores(job.init):
         return (param("init"), " has a score for every training document")
-    if holds_out and job.counter is not None:
+    if needs_lists and job.counter is not None:
         return (param("counter"), " counts every training document")
     return ()
 
@@ -78,7 +80,8 @@ def check_cluster_has_valid(params: Params, valid: Any) -> None:
 
 def measured_queries(lists: Lists, metric: Metric) -> np.ndarray:
     """The queries that count in the mean of a metric: those with a value, and a weight above 0."""
-    counts = ~np.isnan(metric.per_query(lists.labels, np.zeros(lists.n_docs), lists.offsets))
+    labels = np.minimum(lists.labels, HIGHEST)  # labels that no gain is defined for are reported in training
+    counts = ~np.isnan(metric.per_query(labels, np.zeros(lists.n_docs), lists.offsets))
     weights = lists.query_weights
     return np.flatnonzero(counts if weights is None else counts & (weights > 0))
 
@@ -119,60 +122,68 @@ def _opened(job: TrainingJob) -> Binned | Dataset:
     return bin_data(given, **params.bin_limits, binning=job.binning, store=store_of(params, job.callbacks))
 
 
-def _hold_out(
-    job: TrainingJob, queries: np.ndarray, share: float, *, is_own: bool
-) -> tuple[TrainingJob, dict[str, dict[str, Any]]]:
-    """The job with a share of the queries as validation data; the others, and those that do not count, stay.
-
-    Bins of its own are overwritten, so that they are not in memory twice.
-    """
+def _hold_out(job: TrainingJob, queries: np.ndarray, share: float) -> tuple[TrainingJob, dict[str, dict[str, Any]]]:
+    """The job with a share of the queries as validation data; the others, and those that do not count, stay."""
     held_out = queries[: max(1, round(share * len(queries)))]
     _note(
-        job, f"{len(held_out):,} of {counted(query=job.data.lists.n_queries)} are held out for early stopping; give ",
+        job, f"{len(held_out):,} of {counted(query=job.data.lists.n_queries)} are held out as validation data; give ",
         param("valid"), " for other lists, or ", param("valid_fraction", 0), " to train on all queries",
     )  # fmt: skip
-    rest, part = _divided(job.data, held_out, in_place=is_own)
+    rest, part = (job.data.take_rows(rows) for rows in _rows(job.data.lists, held_out))
     return replace(job, data=rest, valid=part), {"held_out": {"queries": len(held_out)}}
 
 
 def _cross_validate(
-    job: TrainingJob, folds: Sequence[np.ndarray], train: Callable[[TrainingJob], Any]
+    job: TrainingJob, folds: Sequence[np.ndarray], train: Callable[[TrainingJob], Any], *, is_own: bool
 ) -> tuple[TrainingJob, dict[str, dict[str, Any]]]:
-    """The job with the number of rounds that is best on the queries of each fold, by the models of the others."""
+    """The job with the number of rounds that is best on the queries of each fold, by models of all other queries.
+
+    Bins of its own are divided in place, so that they are not in memory twice.
+    """
     params, name = job.params, str(metric_of(job.params))
-    n_queries = sum(map(len, folds))
+    sizes = [len(held_out) for held_out in folds]
     rounds = "epochs" if "epochs" in params.used else "trees"
     _note(
-        job, f"the number of {rounds} is chosen by {len(folds)}-fold cross-validation on {counted(query=n_queries)}; "
+        job, f"the number of {rounds} is chosen by cross-validation on {counted(query=sum(sizes), fold=len(folds))}; "
         "give ", param("valid"), " for early stopping on other lists, or ", param(rounds),
     )  # fmt: skip
     curves = []
     for number, held_out in enumerate(folds, start=1):
-        rest, part = _divided(job.data, held_out)
-        fold = replace(
-            job, data=rest, valid=part, callbacks=(_FoldProgress(job, f"fold {number} of {len(folds)}"),),
-            checkpoint=CheckpointOptions(), counter=None, warns_of_ties=job.warns_of_ties and number == 1,
-        )  # fmt: skip
-        try:
-            info = train(fold).info
-        except InterruptedTraining:
-            raise KeyboardInterrupt from None  # the model of a fold is not a result
+        with _divided(job.data, held_out, in_place=is_own) as (rest, part):
+            fold = replace(
+                job, data=rest, valid=part, callbacks=(_FoldProgress(job, f"fold {number} of {len(folds)}"),),
+                checkpoint=CheckpointOptions(), counter=None, warns_of_ties=job.warns_of_ties and number == 1,
+            )  # fmt: skip
+            try:
+                info = train(fold).info
+            except InterruptedTraining:
+                raise KeyboardInterrupt from None  # the model of a fold is not a result
         curves.append(info["history"]["valid"][name])
-    sizes = [len(held_out) for held_out in folds]
     best = best_length(curves, sizes, params.early_stopping // 5, params.bag)
     value = float(np.average([curve[min(best, len(curve)) - 1] for curve in curves], weights=sizes))
     chosen = {rounds: max(1, best // params.bag), "early_stopping": 0}
-    facts = {"folds": len(folds), "queries": n_queries, "rounds": best, "metric": name, "value": value}
+    facts = {"folds": len(folds), "queries": sum(sizes), "rounds": best, "metric": name, "value": value}
     return replace(job, params=params.replace(**chosen).load_files()), {"cross_validation": facts}
 
 
-def _divided(data: Binned | Dataset, queries: np.ndarray, *, in_place: bool = False) -> tuple[Any, Any]:
-    """The other queries, and these."""
-    is_part = np.zeros(data.lists.n_queries, dtype=bool)
+@contextmanager
+def _divided(data: Binned | Dataset, queries: np.ndarray, *, in_place: bool) -> Iterator[tuple[Any, Any]]:
+    """The other queries, and these; divided in place, they are in their places again afterwards."""
+    rest, rows = _rows(data.lists, queries)
+    if not in_place or not isinstance(data, Binned):
+        yield data.take_rows(rest), data.take_rows(rows)
+        return
+    part = data.take_rows(rows)
+    yield data.keep_rows(rest), part
+    data.put_back(rest, rows, part)
+
+
+def _rows(lists: Lists, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of the other queries, and of these."""
+    is_part = np.zeros(lists.n_queries, dtype=bool)
     is_part[queries] = True
-    in_part = np.repeat(is_part, data.lists.sizes)
-    part, rest = data.take_rows(np.flatnonzero(in_part)), np.flatnonzero(~in_part)
-    return data.keep_rows(rest) if in_place and isinstance(data, Binned) else data.take_rows(rest), part
+    in_part = np.repeat(is_part, lists.sizes)
+    return np.flatnonzero(~in_part), np.flatnonzero(in_part)
 
 
 class _FoldProgress:

@@ -54,8 +54,8 @@ def train(
         For a forest a file is streamed into bins; its float matrix is never held whole.
     valid : the same, a list of them, or a mapping of names, optional
         Sets to measure after each tree (or epoch). The first decides when to stop; the model returned is its best.
-        Without any, the number of trees is chosen by cross-validation by query, or on 20% of the queries if that are at
-        least 200, unless `trees` is given; see `valid_fraction`.
+        Without any, the number of trees is chosen by cross-validation by query, and the model is trained on all
+        queries, unless `trees` is given; see `valid_fraction`.
     init : model file, feature name, fitted ranker, or array of scores, optional
         What a boosted forest starts from in place of zero scores: the trees correct its errors (LambdaSMART). The
         result adds the base and the new trees: one forest if the base is one, else a `Blend` of both. Scores are an
