@@ -17,13 +17,14 @@ from ranksieve.errors import DataError, ParameterError, param
 
 FILE_MODULE = "ranksieve_file_"  # begins the names of modules made of files
 _sent: dict[str, str] = {}  # sources of files that another process has sent, for machines without these files
+_imported: dict[str, str] = {}  # the user's files as Python names them, and as messages name them
 
 
 def import_function(name: str, *, parameter: str, signature: str) -> Any:
     """What a parameter names; `signature` says what it must be."""
     home, _, function = name.rpartition(":")
     try:
-        module = _load_file(home) if home.endswith(".py") else importlib.import_module(home)
+        module = _load_file(home) if home.endswith(".py") else _import_module(home)
         if not hasattr(module, function):
             raise AttributeError(f"{home} has no {function!r}")
         found = getattr(module, function)
@@ -53,6 +54,17 @@ def calling(what: str, signature: str) -> Iterator[None]:
         ) from error
 
 
+def user_error(error: BaseException) -> str | None:
+    """What failed in the user's own code, and where; None if none of it was running."""
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    places = [(code, line) for code, line in frames if code.co_filename in _imported]
+    if not places:
+        return None
+    code, line = places[-1]
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{_imported[code.co_filename]}:{line} in {code.co_name}: {what}; correct the function"
+
+
 def function_name(function: Any) -> str:
     """The name of a function, as `file.py:function` or `package.module:function`; of others, the name of their type."""
     module = sys.modules.get(getattr(function, "__module__", None) or "")
@@ -76,6 +88,14 @@ def keep_sources(sources: dict[str, str]) -> None:
     _sent.update(sources)
 
 
+def _import_module(name: str) -> ModuleType:
+    module = importlib.import_module(name)
+    file = getattr(module, "__file__", None)
+    if file and name.partition(".")[0] != __name__.partition(".")[0]:
+        _imported[file] = file
+    return module
+
+
 def _load_file(path: str) -> ModuleType:
     """The module of a file, imported once for each change of it."""
     is_sent = path in _sent and not Path(path).is_file()
@@ -86,6 +106,7 @@ def _load_file(path: str) -> ModuleType:
         spec = importlib.util.spec_from_file_location(name, place)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
+        _imported[path if is_sent else str(place)] = path
         sys.modules[name] = module  # dataclasses look their module up
         try:
             if is_sent:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cli_samples import QUICK, letor_text
 
+import ranksieve as rs
 from ranksieve.cli.console import show_error
 from ranksieve.retrieval.index import Index
 
@@ -360,3 +361,45 @@ def test_data_without_positives_is_reported(files, run, model, tmp_path):
     path.write_text("".join(f"0{line[1:]}\n" for line in lines))
     outcome = run("evaluate", model, path)
     assert outcome.code == 0 and "warning: ndcg@10 is undefined because no query has a positive" in outcome.output
+
+
+FAILING = """def unknown_name(*_):
+    return missing_name
+
+
+def in_a_library(outputs, n, rng):
+    import json
+
+    return json.loads("{")
+
+
+def gone(outputs, n, rng):
+    return open("gone.csv")
+"""
+
+
+def test_an_error_in_a_users_function_names_its_line(files, model, run, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(FAILING)
+    monkeypatch.chdir(tmp_path)
+    training = ("train", files / "train.txt", "--quiet", "--out", "m.txt", "--trees", "3", "--threads", "1")
+    pruning = ("prune", model, "--valid", files / "valid.txt", "--rate", "0.5", "--quiet", "--out", "m.txt")
+    unknown = "mine.py:2 in unknown_name: NameError: name 'missing_name' is not defined; correct the function"
+    refused(run(*training, "--objective", "mine.py:unknown_name"), f"error: {unknown}")
+    refused(run(*training, "--selection", "mine.py:unknown_name"), f"error: {unknown}")
+    refused(run(*pruning, "--strategy", "mine.py:unknown_name"), f"error: {unknown}")
+    refused(run(*pruning, "--strategy", "mine.py:in_a_library"), "mine.py:8 in in_a_library: JSONDecodeError: Exp")
+    refused(run(*pruning, "--strategy", "mine.py:gone"), "mine.py:12 in gone: FileNotFoundError")
+    monkeypatch.syspath_prepend(tmp_path)
+    refused(run(*training, "--objective", "mine:unknown_name"), f"error: {tmp_path / unknown}")
+    assert "m.txt" not in os.listdir(tmp_path)
+    with pytest.raises(NameError):
+        rs.prune(model, valid=files / "valid.txt", rate=0.5, strategy="mine.py:unknown_name")
+
+
+def test_an_error_of_the_package_keeps_its_traceback(files, model, run, tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("ranksieve.pruning.prune.prune", broken)
+    with pytest.raises(ZeroDivisionError):
+        run("prune", model, "--valid", files / "valid.txt", "--rate", "0.5", "--out", tmp_path / "m.txt")

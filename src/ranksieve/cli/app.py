@@ -16,6 +16,7 @@ import ranksieve
 from ranksieve.cli import INTERRUPTED
 from ranksieve.cli.command import CHECKPOINT, SETTINGS, Command, CommandGroup, UsageError, usage_message
 from ranksieve.errors import RanksieveError
+from ranksieve.user_functions import user_error
 
 COMMANDS = {
     "Models": (
@@ -107,10 +108,15 @@ class Commands(CommandGroup):
         except OSError as error:
             if error.errno == errno.EPIPE:  # the reader of a pipe went away: `ranksieve … | head`
                 raise
-            raise _shown(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
+            plain = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            raise _shown(user_error(error) or plain) from error
         except KeyboardInterrupt as error:
             kept = f"; a checkpoint is in {folder}; continue with --resume" if (folder := _checkpoint(ctx)) else ""
             raise _shown(f"{INTERRUPTED}{kept}", 130) from error
+        except Exception as error:
+            if (message := user_error(error)) is None:
+                raise
+            raise _shown(message) from error
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for title, commands in COMMANDS.items():
