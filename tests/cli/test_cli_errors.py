@@ -307,7 +307,7 @@ MISTAKES = {
     ("train", "DATA", "--is-unbalance", "1"): "unknown option --is-unbalance; there are no class weights in ranking",
     ("train", "DATA", "--categorical-feature", "1"): "did you mean '--categorical'? see ranksieve train",
     ("convert", "M", "--to", "xgboost"): "unknown option --to; did you mean '--format'? see",
-    ("prune", "M", "--size", "5"): "unknown option --size; did you mean '--rate'? see",
+    ("prune", "M", "--trees", "5"): "unknown option --trees; did you mean '--size'? see",
     ("clicks", "fit", "LOG", "--out", "x"): "unknown option --out; did you mean '--qrels'? see",
     ("train", "DATA", "--verbosity", "-1"): "unknown option --verbosity; did you mean '--quiet'? see",
     ("train", "DATA", "--verbose"): "unknown option --verbose; did you mean '--quiet'? see",

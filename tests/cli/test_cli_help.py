@@ -132,7 +132,7 @@ def test_help_names_only_choices_that_the_command_has(run, monkeypatch):
 
 def test_usage_names_arguments_and_required_options(run):
     usage = " ".join(run("prune", "--help").output.split())
-    assert "prune MODEL --rate FLOAT --out FILE [OPTIONS]" in usage
+    assert "prune MODEL --out FILE [OPTIONS]" in usage
 
 
 def test_help_imports_no_command_and_neither_numpy_nor_rich():

@@ -53,6 +53,10 @@ def test_progress_ends_with_why_it_ended(files, model, run, tmp_path):
     ("arguments", "words"),
     [
         (("--rate", "1.5", "--valid", "gone.txt"), ("--rate is 1.5", "between 0 and 1")),  # before data is read
+        (("--valid", "gone.txt"), ("--rate and --size are not given; give the share",)),
+        (("--rate", "0.5", "--size", "3"), ("--rate and --size are both given", "or the number of trees to keep")),
+        (("--size", "0"), ("--size is 0; expected an integer from 1",)),
+        (("--size", "1000", "--valid", "gone.txt"), ("--size is 1000, but the model has", "give a number from 1 to")),
         (("--rate", "0.5", "--strategy", "best"), ("--strategy is 'best'", "quality-loss")),
         (("--rate", "0.5", "--metric", "ndgc"), ("unknown metric 'ndgc'",)),
         (("--rate", "0.5", "--samples", "1"), ("--samples is 1", "an integer from 2")),
@@ -66,6 +70,15 @@ def test_bad_input_is_one_line(files, model, run, tmp_path, arguments, words):
     assert outcome.code == 2
     assert all(word in outcome.output for word in words), outcome.output
     assert not os.listdir(tmp_path)
+
+
+def test_prune_to_a_number_of_trees(files, model, run, tmp_path):
+    out = tmp_path / "pruned.txt"
+    outcome = run(
+        "prune", model, "--valid", files / "valid.txt", "--size", "3", "--rounds", "2", "--quiet", "--out", out
+    )
+    assert outcome.code == 0 and f"3 of {rs.load(model).n_trees} trees" in outcome.output, outcome.output
+    assert rs.load(out).n_trees == 3 and rs.load(out).info["pruning"]["size"] == 3
 
 
 def test_a_strategy_of_a_file_has_flags(files, model, run, tmp_path):

@@ -180,6 +180,31 @@ def test_pruning_a_lightgbm_model(data, tmp_path):
     np.testing.assert_array_equal(again.weights, pruned.weights)
 
 
+@pytest.mark.parametrize("size", [1, 4, 11])
+def test_a_size_is_the_rate_that_keeps_as_many(forest, data, size):
+    options = {"judge_on": "train", "strategy": "last", "reweight": False}
+    by_size, by_rate = (
+        rs.prune(forest, data, size=size, **options),
+        rs.prune(forest, data, rate=1 - size / 12, **options),
+    )
+    assert by_size.n_trees == size and np.array_equal(by_size.weights, by_rate.weights)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "rate and size are not given"),
+        ({"rate": 0.5, "size": 3}, "rate and size are both given"),
+        ({"size": 0}, "size is 0; expected an integer from 1"),
+        ({"size": 2.5}, "size is 2.5; expected an integer from 1"),
+        ({"size": 12}, "size is 12, but the model has 12 trees; give a number from 1 to 11"),
+    ],
+)
+def test_a_size_that_cannot_be_kept_is_refused(forest, data, given, message):
+    with pytest.raises(ParameterError, match=message):
+        rs.prune(forest, data, judge_on="train", **given)
+
+
 @pytest.mark.parametrize("rate", [0, 1, -0.5, 2.0, "half", True, float("nan")])
 def test_a_rate_outside_0_and_1_is_refused(forest, data, rate):
     with pytest.raises(ParameterError, match=r"expected the share of the trees to remove, between 0 and 1"):

@@ -24,7 +24,7 @@ LONGEST_JOINED = 30  # characters; a longer default is wrapped
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "FILE"}
 NUMBERS = {int: "an integer", float: "a number"}
 OTHER_OPTIONS = {
-    "to": ("format",), "size": ("rate", "trees"), "out": ("qrels",), "stage": ("model",), "top": ("k",),
+    "to": ("format",), "trees": ("size",), "out": ("qrels",), "stage": ("model",), "top": ("k",),
     **dict.fromkeys(("verbose", "verbosity", "verbose_eval", "silent"), ("quiet",)),
 }  # fmt: skip
 OTHER_COMMANDS = {"compare": "evaluate"}

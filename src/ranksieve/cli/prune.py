@@ -14,7 +14,6 @@ from ranksieve.cli.files import check_model_file, reads_data
 from ranksieve.cli.options import given_flags, with_params
 from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Quiet, Seed, Threads, n_features_option
 from ranksieve.cli.training_data import warn_of_same_files
-from ranksieve.errors import ParameterError
 from ranksieve.parameter_table import slot
 from ranksieve.rules import STRATEGIES, Parameter, parameters_of
 from ranksieve.text_formats import counted, duration
@@ -43,8 +42,9 @@ class PruneArguments:
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="Model file: a forest of ranksieve or of another library.")
     ]
-    rate: Annotated[float, typer.Option(help="Share of the trees to remove, between 0 and 1.")]
     out: OutModel
+    rate: float | None = option(None, "Share of the trees to remove, between 0 and 1. Give this or --size.")
+    size: int | None = option(None, "Number of trees to keep, in place of --rate.")
     valid: Path | None = option(None, "Validation data. Trees and weights are judged on it, by cross-fitting.")
     train: Path | None = option(None, "Training data. The metric on it is reported. See --judge-on.")
     judge_on: str = option(
@@ -71,8 +71,9 @@ def prune(context: typer.Context, given: PruneArguments) -> None:
     If simply truncating the forest to the same size scores higher on validation data, the truncated forest is saved,
     with a warning. Ctrl-C saves the best model so far.
     """
-    if not 0 < given.rate < 1:
-        raise ParameterError(f"--rate is {given.rate}; expected the share of the trees to remove, between 0 and 1")
+    from ranksieve.pruning.prune import check_amount, n_removed
+
+    check_amount(given.rate, given.size)
     data = (given.train, given.valid, given.test)
     check_model_file(given.out, given.model, *data, is_forest=True)
     kinds = ("training", "validation", "test")
@@ -87,14 +88,15 @@ def prune(context: typer.Context, given: PruneArguments) -> None:
     if n_features is None and (given.train or given.valid):
         n_features = getattr(open_data(given.train or given.valid), "n_features", None)
     forest = load_forest(given.model, n_features=n_features)
+    n_removed(forest.n_trees, given.rate, given.size)
     for path in data:
         if path is not None:
             open_for(path, {str(given.model): forest}, given.missing)  # reports a wrong path before the work starts
     with PruningProgress(kernels="pruning", quiet=given.quiet) as progress:
         pruned = prune_forest(
-            forest, given.train, valid=given.valid, rate=given.rate, reweight=given.reweight, judge_on=given.judge_on,
-            metric=given.metric, missing=given.missing, threads=given.threads, seed=given.seed, callbacks=(progress,),
-            **given_flags(context),
+            forest, given.train, valid=given.valid, rate=given.rate, size=given.size, reweight=given.reweight,
+            judge_on=given.judge_on, metric=given.metric, missing=given.missing, threads=given.threads,
+            seed=given.seed, callbacks=(progress,), **given_flags(context),
         )  # fmt: skip
     pruned.save(given.out)
     size = ("model", f"{given.out}, {pruned.n_trees} of {counted(tree=forest.n_trees)}")

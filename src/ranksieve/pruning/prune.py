@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ranksieve.errors import ModelError, ParameterError, RanksieveWarning, caller_level, param
+from ranksieve.errors import ModelError, ParameterError, RanksieveWarning, caller_level, check_whole, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.model_files import given_forest
@@ -45,6 +45,7 @@ class ReweightingOptions:
 class PruningOptions(ReweightingOptions):
     """The options of `prune`."""
 
+    size: int | None = None
     fallback: bool = True
 
 
@@ -55,13 +56,13 @@ def prune(
     model: Forest | str | os.PathLike[str],
     train: Any = None,
     *,
-    rate: float,
+    rate: float | None = None,
     valid: Any = None,
     strategy: str | Strategy = "quality-loss",
     reweight: bool = True,
     **options: Any,
 ) -> Forest:
-    """Remove a share of a forest's trees, then re-weight the others.
+    """Remove trees from a forest, then re-weight the others.
 
     The trees and weights with the best metric on the validation lists are kept. The training lists cannot show
     overfitting. Cross-fitting estimates the metric on unseen lists: pruning on each half of the validation lists is
@@ -79,7 +80,9 @@ def prune(
         The training lists, for the report. Trees are judged on them only with `judge_on="train"`, or if there are no
         validation lists.
     rate : float
-        Share of the trees to remove, between 0 and 1.
+        Share of the trees to remove, between 0 and 1. Give this or `size`.
+    size : int
+        The number of trees to keep, in place of `rate`.
     valid : Dataset, Binned or file name, optional
         Lists that the forest was not trained on. A file is streamed.
     strategy : str or function
@@ -114,15 +117,17 @@ def prune(
     4
     """
     rule, search, chosen = _options(strategy, options, PruningOptions)
+    check_amount(rate, chosen.size)
     lists = _given(train, valid)
     forest = _loaded(model, lists)
     if_worse = "warn" if chosen.fallback else "keep"
-    plan = PruningPlan(rule, n_removed(forest.n_trees, rate), search, reweight, chosen.seed, if_worse)
+    plan = PruningPlan(rule, n_removed(forest.n_trees, rate, chosen.size), search, reweight, chosen.seed, if_worse)
     name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
     with _pruner(forest, lists, chosen) as pruner:
         if chosen.fallback:
             warn_if_fitted(pruner)
-        return _finished(pruner, {"strategy": name, "rate": rate}, prune_forest(pruner, plan))
+        amount = {"rate": rate} if chosen.size is None else {"size": int(chosen.size)}
+        return _finished(pruner, {"strategy": name, **amount}, prune_forest(pruner, plan))
 
 
 def reweight(model: Forest | str | os.PathLike[str], train: Any = None, *, valid: Any = None, **options: Any) -> Forest:
@@ -216,12 +221,34 @@ def warn_if_fitted(pruner: ForestPruner) -> None:
         )
 
 
-def n_removed(n_trees: int, rate: float) -> int:
-    """The number of trees that a rate removes; an error if there is no such number."""
-    if not isinstance(rate, int | float | np.number) or isinstance(rate, bool) or not 0 < rate < 1:
+def check_amount(rate: float | None, size: int | None) -> None:
+    """Refuse all but a share of trees to remove, or a number of trees to keep."""
+    if (rate is None) == (size is None):
+        raise ParameterError(
+            param("rate"),
+            " and ",
+            param("size"),
+            f" are {'not' if size is None else 'both'} given; give the share of the trees to remove or the number of "
+            "trees to keep",
+        )
+    if size is not None:
+        check_whole("size", size)
+    elif not isinstance(rate, int | float | np.number) or isinstance(rate, bool) or not 0 < rate < 1:
         raise ParameterError(param("rate"), f" is {rate!r}; expected the share of the trees to remove, between 0 and 1")
+
+
+def n_removed(n_trees: int, rate: float | None, size: int | None = None) -> int:
+    """The number of trees that a rate removes, or that are removed to keep `size`; an error if there is none."""
+    check_amount(rate, size)
     if n_trees < 2:
         raise ModelError(f"the model has {n_trees} tree{'s' * (n_trees != 1)}; pruning needs at least two")
+    if rate is None:
+        assert size is not None  # checked
+        if size >= n_trees:
+            raise ParameterError(
+                param("size"), f" is {size}, but the model has {n_trees} trees; give a number from 1 to {n_trees - 1}"
+            )
+        return n_trees - size
     n = int(rate * n_trees + 1e-9)  # 0.7 · 10 is 7.000000000000001 or 6.999999999999999 in binary
     if n == 0:
         raise ParameterError(
