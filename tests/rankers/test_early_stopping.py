@@ -282,3 +282,21 @@ def test_the_estimator_is_cross_validated(lists):
     ranker = rs.Ranker(validation_fraction=0.25, **SMALL).fit(lists.features, lists.labels, qid=qid)
     facts = ranker.model_.info["cross_validation"]
     assert facts["folds"] == 4 and ranker.best_iteration_ == facts["rounds"] and ranker.best_score_ == facts["value"]
+
+
+@pytest.mark.parametrize("algo", ["selgb", "mcrank", "lambdarank", "lightgbm"])
+@pytest.mark.parametrize("early_stopping", [0, 3])
+def test_the_validation_metric_is_that_of_the_model(lists, algo, early_stopping):
+    train, valid = lists.take_queries(np.arange(20)), lists.take_queries(np.arange(20, 30))
+    rounds = {"epochs": 12} if algo == "lambdarank" else {"trees": 40, "leaves": 8, "min_docs": 3}
+    rate = {} if algo == "lambdarank" else {"learning_rate": 0.5}
+    model = rs.train(train, valid=valid, algo=algo, early_stopping=early_stopping, **rounds, **rate)
+    assert model.info["best_score"] == pytest.approx(rs.evaluate(model, valid).mean(), abs=1e-9)
+    kept = model.info["best_iteration"]
+    assert kept == len(model.info["seconds"]) if early_stopping == 0 else kept <= len(model.info["seconds"])
+
+
+def test_a_pruned_model_has_no_best_tree(lists):
+    train, valid = lists.take_queries(np.arange(20)), lists.take_queries(np.arange(20, 30))
+    model = rs.train(train, valid=valid, bag=2, size=10, trees=30, leaves=8, min_docs=3)
+    assert model.n_trees == 10 and "best_iteration" not in model.info and model.info["history"]

@@ -270,12 +270,17 @@ class Monitor:
             callback(record)
 
     def facts(self, state: Rounds) -> dict[str, Any]:
-        """What a model stores about its rounds."""
+        """What a model stores about its rounds: those up to the best one, or all without early stopping."""
+        kept, value = self.best_step, self.best_value
+        if kept is None:
+            kept = state.step
+        elif not self.early_stopping:
+            kept, value = state.step, state.history[self.sets[0].name][str(self.metric)][-1]
         return {
             "history": state.history,
             "seconds": state.seconds,
-            "best_iteration": state.step if self.best_step is None else self.best_step,
-            "best_score": self.best_value,
+            "best_iteration": kept,
+            "best_score": value,
             **({} if self.round == "tree" else {"round": self.round}),
         }
 

@@ -171,8 +171,7 @@ class BoostingRun(Generic[Rows, TrainScores, Target]):
         return checkpointer
 
     def _kept_trees(self, monitor: Monitor) -> list[Tree]:
-        trees = self.state.trees
-        return trees[: monitor.facts(self.state)["best_iteration"]] if self.job.params.early_stopping else trees
+        return self.state.trees[: monitor.facts(self.state)["best_iteration"]]
 
     def _model(self, monitor: Monitor) -> Forest | Blend:
         """The base and the new trees, up to the best of them where there is validation data."""

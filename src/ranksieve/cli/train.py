@@ -192,7 +192,7 @@ def _facts(
         median = f"median {statistics.median(seconds):.3g} s per {step}"
         facts.append(("time", f"{duration(sum(seconds))}, {median}{kernels}"))
     if info.get("best_score") is not None:
-        if info.get("best_iteration"):
+        if info.get("best_iteration") and info["params"].get("early_stopping"):
             facts.append((f"best {step}", str(info["best_iteration"])))
         facts.append(("validation", f"{metric} {info['best_score']:.4f}{used.leakage('validation')}"))
     if (chosen := info.get("cross_validation")) is not None:

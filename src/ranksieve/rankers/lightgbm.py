@@ -84,8 +84,7 @@ def _forest(job: TrainingJob, data: Dataset, monitor: Monitor, state: LightgbmSt
     """The trees up to the best of them."""
     state.drop_unmeasured()
     facts = monitor.facts(state)
-    n_trees = facts["best_iteration"] if job.params.early_stopping else state.step
-    forest = from_text(state.booster.model_to_string(num_iteration=n_trees), source="LightGBM")
+    forest = from_text(state.booster.model_to_string(num_iteration=facts["best_iteration"]), source="LightGBM")
     own = model_info(job.params, data.info, data=sizes_of(data.lists))
     info = {**own, **facts, "lightgbm": load_library(job.params.algo).__version__}
     return replace(forest, feature_names=data.feature_names, info=info)

@@ -139,7 +139,7 @@ def _model(
 ) -> Grades:
     """The trees of the best rounds in turn; the first tree of each output includes its initial sum."""
     facts = monitor.facts(outputs)
-    kept = facts["best_iteration"] if job.params.early_stopping else outputs.step
+    kept = facts["best_iteration"]
     for state, start in zip(outputs.states, starts, strict=True):
         state.trees[0].leaf_values[:] += start
     trees = [state.trees[number] for number in range(kept) for state in outputs.states]

@@ -221,4 +221,5 @@ def prune_to_size(model: Any, job: TrainingJob) -> Any:
     )  # fmt: skip
     if pruned.info["pruning"]["interrupted"]:
         raise KeyboardInterrupt
-    return replace(pruned, info={**model.info, **pruned.info})
+    trained = {name: fact for name, fact in model.info.items() if name != "best_iteration"}
+    return replace(pruned, info={**trained, **pruned.info})

@@ -290,16 +290,10 @@ class _Search:
                 job = self._trial(trial.values, ())
                 if trial.trees is not None:
                     job = replace(job, params=job.params.replace(trees=trial.trees))
-                one = self._with_model(trial.values, job.params, run(job))
+                one = _chosen_trial(trial.values, job.params, run(job))
                 self._best.append(one)
             chosen += [one] if one else []
         return sorted(chosen, key=lambda one: -one.value)
-
-    def _with_model(self, values: Mapping[str, Any], params: Params, model: Any) -> ChosenTrial:
-        """A trial with its model, and the metric of that: without early stopping, it does not end at its best tree."""
-        keeps_all = "early_stopping" in params.used and not params.early_stopping
-        value = self._measured(model) if keeps_all else float(model.info["best_score"])
-        return ChosenTrial(dict(values), value, params, model)
 
     def _averaged(self, trials: Trials) -> list[Trial]:
         """The best trials; where there are few, none is worse than the first, which has the defaults."""
@@ -370,7 +364,7 @@ class _Search:
             if params.algorithm.is_forest:  # as many trees give the same model again
                 trees = max(1, len(model.info["seconds"]) // params.bag)
                 params = params.replace(trees=trees)
-        found = self._with_model(values, params, model)
+        found = _chosen_trial(values, params, model)
         self._n_done += 1
         if self._model_of(values) is None:
             self._best = sorted([*self._best, found], key=lambda one: -one.value)[: self._average]
@@ -398,6 +392,10 @@ def _with_effect(space: Mapping[str, Any], job: TrainingJob, data: Binned) -> di
             param("min_negatives", job.params.selection_rule.min_negatives), " selects all of them",
         )  # fmt: skip
     return {name: wanted for name, wanted in space.items() if name != names["negatives"]}
+
+
+def _chosen_trial(values: Mapping[str, Any], params: Params, model: Any) -> ChosenTrial:
+    return ChosenTrial(dict(values), float(model.info["best_score"]), params, model)
 
 
 def _most_negatives(lists: Lists, params: Params) -> int | None:
