@@ -486,6 +486,15 @@ def test_advice_on_an_unused_parameter_names_what_to_choose():
             params.check_used()
 
 
+def test_lightgbms_lambdarank_is_another_algorithm():
+    advice = "; lambdarank is the neural net; LightGBM's objective of this name is algo='lambdamart'; leave it out, or"
+    for given in ({"trees": 5}, {"num_leaves": 31, "hidden": 3}):
+        with pytest.raises(ParameterError, match=advice):
+            Params(algo="lambdarank", **given).check_used()
+    assert "neural" not in "".join(map(str, Params(algo="lambdarank", c=3.0).unused_message()))
+    assert "neural" not in "".join(map(str, Params(algo="ranksvm", trees=5).unused_message()))
+
+
 def test_rules_are_known_before_a_training():
     code = "import ranksieve as rs; print(rs.params.OBJECTIVES['ndcg'].__name__)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -679,6 +688,8 @@ def test_names_of_columns_belong_to_reading(name):
             {"algo": "dart"},
             "algo is 'dart'; there is no DART: trees are never dropped; use algo='lambdamart'; expected one",
         ),
+        ({"algo": "lgbm"}, "algo is 'lgbm'; LightGBM is algo='lightgbm'; expected one of"),
+        ({"algo": "LGB"}, "algo is 'LGB'; LightGBM is algo='lightgbm'; expected one of"),
         ({"algo": "goss"}, "GOSS is algo='lambdamart' with selection='goss'; expected one of"),
         ({"is_unbalance": True}, "there are no class weights in ranking; documents and queries may have weights"),
         ({"scale_pos_weight": 9}, "unknown parameter 'scale_pos_weight'; there are no class weights in ranking"),

@@ -189,5 +189,9 @@ VALUE_ADVICE: dict[tuple[str, str], Advice] = {  # by parameter and value, in lo
             "survival:cox",
         )
     },
+    **dict.fromkeys((("algo", "lgbm"), ("algo", "lgb")), ("LightGBM is ", param("algo", "lightgbm"))),
     ("algo", "goss"): ("GOSS is ", param("algo", "lambdamart"), " with ", param("selection", "goss")),
+}
+OTHER_ALGORITHMS: dict[str, Advice] = {  # by the name of an algorithm that is another one elsewhere
+    "lambdarank": ("lambdarank is the neural net; LightGBM's objective of this name is ", param("algo", "lambdamart")),
 }

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.errors import ParameterError, ParamName, param
+from ranksieve.other_names import OTHER_ALGORITHMS
 from ranksieve.parameter_table import (
     COMMON,
     FORESTS,
@@ -339,6 +340,8 @@ class Params:
                 message += [" with ", param("selection", label(self._values["selection"]))]
             for kind, using in self._users(name).items():
                 message += [", only by ", param(kind), f" {', '.join(using)}"]
+        if self.algo in OTHER_ALGORITHMS and set(FORESTS["lambdamart"].parameters).intersection(self.unused(names)):
+            message += ["; ", *OTHER_ALGORITHMS[self.algo]]
         return message
 
     def _users(self, name: str) -> dict[str, list[str]]:
