@@ -13,7 +13,8 @@ from rich.console import Console
 
 from ranksieve.boosting.callbacks import Record
 from ranksieve.errors import param
-from ranksieve.progress import ProgressDisplay, TrainingProgress, training_progress
+from ranksieve.progress import ProgressDisplay, PruningProgress, TrainingProgress, training_progress
+from ranksieve.pruning.records import PruningRecord
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -128,3 +129,12 @@ def test_parameters_in_notes_are_spelled_as_the_user_writes_them(flags: bool, sh
     screen = io.StringIO()
     TrainingProgress("selgb", console=Console(file=screen, width=200), flags=flags).note("lower ", param("min_docs"))
     assert screen.getvalue() == f"{shown}\n"
+
+
+@pytest.mark.parametrize(("judge_on", "lists"), [("valid", "validation"), ("train", "training")])
+def test_the_metric_on_the_lists_that_trees_are_judged_on_is_in_sample(judge_on: str, lists: str) -> None:
+    screen = io.StringIO()
+    with PruningProgress(console=Console(file=screen, width=200)) as progress:
+        progress(PruningRecord(1, "prune", 0.5, "ndcg@10", 0.6672, 0.65, 1.0, "early", None, judge_on))
+    shown = screen.getvalue().splitlines()[-1]
+    assert shown == f"pruning: 100%  early  {lists} ndcg@10 0.6672, in-sample  best validation 0.6500"

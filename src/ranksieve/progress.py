@@ -221,7 +221,7 @@ class PruningProgress(ProgressDisplay):
         details = [] if record.ended is None else [record.ended]
         if record.value is not None:
             lists = "training" if record.judge_on == "train" else "validation"
-            details.append(f"{lists} {record.metric} {record.value:.4f}")
+            details.append(f"{lists} {record.metric} {record.value:.4f}, in-sample")  # trees are judged on these lists
         if record.best_valid is not None:
             details.append(f"best validation {record.best_valid:.4f}")
         is_open = record.phase == "reweight" and record.ended is None
