@@ -62,6 +62,41 @@ def test_other_names_of_parameters():
         rs.train(rs.synth.cubic(4), trees=3, n_estimators=4)
 
 
+@pytest.mark.parametrize(
+    ("method", "name", "advice"),
+    [
+        ("fit", "early_stopping_rounds", "it is a parameter of the estimator, Ranker(early_stopping=…)"),
+        ("fit", "trees", "it is a parameter of the estimator, Ranker(trees=…)"),
+        ("fit", "eval_at", "the rank is part of the metric's name, as in eval_metric='ndcg@10'"),
+        ("fit", "init_score", "training starts from scores or from a model with rs.train(data, init=…)"),
+        ("fit", "eval_names", "evals_result_ names one validation set valid, and several valid_0, valid_1, …;"),
+        ("fit", "categorical_feature", "did you mean 'categorical'?"),
+        ("fit", "evals_result", "values after each tree are in the model's info['history']"),
+        ("fit", "sample_weights", "did you mean 'sample_weight'?"),
+        ("fit", "no_such_thing", "known: qid, group, sample_weight"),
+        ("predict", "pred_contrib", "use contributions=True"),
+        ("predict", "pred_leaf", "use model_.predict_leaves(X)"),
+        ("predict", "num_iteration", "the model ends at its best number of trees; for n trees give model_.first(n)."),
+        ("predict", "n_jobs", "it is a parameter of the estimator, Ranker(threads=…)"),
+        ("predict", "no_such_thing", "known: contributions"),
+    ],
+)
+def test_arguments_of_other_libraries_are_refused_with_advice(arrays, fitted, method, name, advice):
+    X, y, qid = arrays
+    with pytest.raises(ParameterError) as error:
+        fitted.predict(X, **{name: 3}) if method == "predict" else rs.Ranker(**SMALL).fit(X, y, qid=qid, **{name: 3})
+    assert str(error.value).startswith(f"{method} has no argument {name!r}; {advice}")
+
+
+def test_advice_on_arguments_is_right(arrays):
+    X, y, qid = arrays
+    sets = {"eval_set": [(X, y), (X, y)], "eval_qid": [qid, qid]}
+    ranker = rs.Ranker(**SMALL).fit(X, y, qid=qid, **sets)
+    assert list(ranker.evals_result_) == ["valid_0", "valid_1"]
+    assert ranker.model_.first(3).predict(X).shape == y.shape
+    assert ranker.model_.predict_leaves(X).shape == (len(X), ranker.model_.n_trees)
+
+
 def test_both_names_of_a_parameter_are_an_error():
     for use in (rs.Ranker, rs.Ranker().set_params):
         with pytest.raises(ParameterError, match="trees is given twice, as trees and as n_estimators; give one"):

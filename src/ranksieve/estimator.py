@@ -17,14 +17,14 @@ from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.tables import Table, is_table, split_table
 from ranksieve.dtypes import Features, Vector
-from ranksieve.errors import DataError, MissingQueriesError, ParameterError
+from ranksieve.errors import DataError, MissingQueriesError, ParameterError, did_you_mean
 from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.evaluation.importance import importance
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.matrix import encoded
 from ranksieve.forest.model import Model
-from ranksieve.other_names import ALIASES
+from ranksieve.other_names import ADVICE, ALIASES, ARGUMENT_ADVICE, NEAREST
 from ranksieve.parameter_table import ParametersDoc, canonical, table, unknown_parameter
 from ranksieve.params import Params
 from ranksieve.rankers.train import train
@@ -56,7 +56,7 @@ class _Init:
         def __init__(self: Ranker, **params: Any) -> None:
             known = table()
             for name, value in canonical(params).items():
-                if name not in known and name in inspect.signature(Ranker.fit).parameters:
+                if name not in known and name in _arguments("fit"):
                     raise TypeError(f"{name!r} is not a parameter of Ranker; give it to fit({name}=…)")
                 if name not in known:
                     raise TypeError(f"Ranker has {''.join(map(str, unknown_parameter(name, known)))}")
@@ -159,6 +159,7 @@ class Ranker(BaseEstimator):
         callbacks: Sequence[Callable[[Record], None]] | None = None,
         categorical: str | Sequence[str] | None = None,
         verbose: int = False,
+        **unknown: object,
     ) -> Ranker:
         """Train on documents and their labels.
 
@@ -190,12 +191,15 @@ class Ranker(BaseEstimator):
             Names or globs of columns that hold categories. Columns of a categorical type need not be named.
         verbose : bool or int
             Show progress on standard error if it is a terminal, and in notebooks; False, 0 or -1: nowhere.
+        **unknown
+            Refused, with advice for the arguments of LightGBM and XGBoost.
 
         Returns
         -------
         Ranker
             The fitted estimator itself.
         """
+        _refuse("fit", unknown)
         features = DataFile(X, categorical=categorical)
         try:
             data = Dataset.from_arrays(features, y, qid, group=group, weights=sample_weight, positions=positions)
@@ -216,11 +220,12 @@ class Ranker(BaseEstimator):
             del self.feature_names_in_
         return self
 
-    def predict(self, X: Features, *, contributions: bool = False) -> np.ndarray:
+    def predict(self, X: Features, *, contributions: bool = False, **unknown: object) -> np.ndarray:
         """Scores of the documents, in the order of the rows; larger is better. A `qid` column is ignored.
 
         With `contributions`, the contribution of each feature to each score, and the expected score in a last column.
         """
+        _refuse("predict", unknown)
         check_is_fitted(self, "model_")
         table = self._table(X)
         return self._scores(table.features, table.names, contributions=contributions)
@@ -312,6 +317,28 @@ class Ranker(BaseEstimator):
 
 
 Ranker.__doc__ = ParametersDoc(Ranker.__doc__, "Parameters", "Attributes")  # type: ignore[assignment]
+
+
+def _arguments(method: str) -> list[str]:
+    """The keyword arguments of a method of `Ranker`."""
+    parameters = inspect.signature(getattr(Ranker, method)).parameters.values()
+    return [one.name for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD]
+
+
+def _refuse(method: str, unknown: Mapping[str, Any]) -> None:
+    """Refuse keyword arguments that a method of `Ranker` does not have."""
+    for name in unknown:
+        plain, known = ALIASES.get(name, name), [one for one in _arguments(method) if one not in ("self", "X", "y")]
+        advice: Sequence[object]
+        if name in ARGUMENT_ADVICE[method]:
+            advice = ARGUMENT_ADVICE[method][name]
+        elif plain in table():
+            advice = (f"it is a parameter of the estimator, Ranker({plain}=…)",)
+        elif name in ADVICE and NEAREST.get(name) not in known:
+            advice = ADVICE[name]
+        else:
+            advice = (did_you_mean(NEAREST.get(name, name), known).strip() or f"known: {', '.join(known)}",)
+        raise ParameterError(f"{method} has no argument {name!r}; {''.join(map(str, advice))}")
 
 
 def _validation_sets(

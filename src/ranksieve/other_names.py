@@ -195,3 +195,26 @@ VALUE_ADVICE: dict[tuple[str, str], Advice] = {  # by parameter and value, in lo
 OTHER_ALGORITHMS: dict[str, Advice] = {  # by the name of an algorithm that is another one elsewhere
     "lambdarank": ("lambdarank is the neural net; LightGBM's objective of this name is ", param("algo", "lambdamart")),
 }
+_BEST_TREES: Advice = ("the model ends at its best number of trees; for n trees give model_.first(n).predict(X)",)
+_INITIAL_SCORES: Advice = ("training starts from scores or from a model with rs.train(data, init=…)",)
+_RAW_SCORES: Advice = ("predictions are raw scores; leave it out",)
+ARGUMENT_ADVICE: dict[str, dict[str, Advice]] = {  # by the method of an estimator and the name of an argument
+    "fit": {
+        **dict.fromkeys(("init_score", "eval_init_score", "base_margin", "base_margin_eval_set"), _INITIAL_SCORES),
+        **dict.fromkeys(("init_model", "xgb_model"), _INITIAL_SCORES),
+        "eval_names": ("evals_result_ names one validation set valid, and several valid_0, valid_1, …; leave it out",),
+        "eval_at": ("the rank is part of the metric's name, as in eval_metric='ndcg@10'",),
+        "eval_class_weight": _NO_CLASSES,
+        "feature_name": ("names are those of the columns if X is a table",),
+        "sample_weight_eval_set": ("did you mean 'eval_sample_weight'?",),
+        **dict.fromkeys(("valid", "valid_sets", "evals"), ("did you mean 'eval_set'?",)),
+        "params": ("parameters are keyword arguments of the estimator, Ranker(**params)",),
+    },
+    "predict": {
+        "pred_contrib": ("use contributions=True",),
+        "pred_contribs": ("use contributions=True",),
+        "pred_leaf": ("use model_.predict_leaves(X)",),
+        **dict.fromkeys(("num_iteration", "iteration_range", "ntree_limit", "ntree_end"), _BEST_TREES),
+        **dict.fromkeys(("raw_score", "output_margin", "prediction_type"), _RAW_SCORES),
+    },
+}
