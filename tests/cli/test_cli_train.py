@@ -488,7 +488,7 @@ def test_test_queries_that_are_held_out_of_the_training_data_are_warned_of(files
         "train", files / "train.txt", "--test", tmp_path / "again.txt", "--out", tmp_path / "m.txt", "--leaves", 4,
         "--min-docs", 3, "--early-stopping", 20, "--size", 2,
     )  # fmt: skip
-    held_out = rs.load(tmp_path / "m.txt").info["held_out"]["queries"]
+    held_out = rs.load(tmp_path / "m.txt").info["held_out_validation"]["queries"]
     assert held_out > 0 and outcome.code == 0
     assert f"{data.n_queries} of {data.n_queries} queries" in " ".join(outcome.output.split())
 

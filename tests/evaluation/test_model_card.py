@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import ranksieve as rs
 from ranksieve.cli.app import app
 from ranksieve.errors import ModelError
+from ranksieve.forest.summary import summarize
 
 QUICK = {"trees": 6, "leaves": 4, "min_docs": 2, "threads": 1}
 DATE = datetime(2026, 1, 2, tzinfo=timezone.utc)
@@ -89,6 +90,16 @@ def test_the_card_of_a_model_that_the_search_page_has_trained(model):
     assert "Tested in training, on 12 queries held out (p = 0.1250):" in metrics
     assert "|  | ndcg@10 |\n|---|---|\n| model | 0.5000 |\n| first stage | 0.2500 |" in metrics
     strange = replace(model, info={**model.info, "held_out": {**held_out, "n": "many"}})
+    assert section(rs.io.model_card(strange), "Metrics") == section(rs.io.model_card(model), "Metrics")
+
+
+def test_the_card_of_a_cross_validated_model(model):
+    facts = {"folds": 5, "queries": 30, "rounds": 66, "metric": "ndcg@10", "value": 0.39779}
+    trained = replace(model, info={**model.info, "cross_validation": facts})
+    shown = "ndcg@10 0.3978 after 66 trees, 5 folds of 30 queries"
+    assert f"choose the number of trees: {shown}." in section(rs.io.model_card(trained), "Metrics")
+    assert ("cross-validation", shown) in summarize(trained).facts
+    strange = replace(model, info={**model.info, "cross_validation": {**facts, "folds": "many"}})
     assert section(rs.io.model_card(strange), "Metrics") == section(rs.io.model_card(model), "Metrics")
 
 

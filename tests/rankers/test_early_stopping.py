@@ -58,7 +58,7 @@ def test_best_length_is_that_of_the_naive_one(curves, window, multiple):
     assert best_length(curves, weights, window, multiple) == naive_best_length(curves, weights, window, multiple)
 
 
-@pytest.mark.parametrize(("enough", "n_folds"), [(1_000, 5), (13, 3), (12, 2), (1, 1)])
+@pytest.mark.parametrize(("enough", "n_folds"), [(400, 5), (13, 3), (12, 2), (1, 1)])
 def test_the_number_of_trees_is_cross_validated(lists, monkeypatch, enough, n_folds):
     monkeypatch.setattr(early_stopping, "ENOUGH", enough)
     curves, sizes = [], []
@@ -118,7 +118,7 @@ def test_held_out_validation_data_is_a_fifth_of_the_queries(lists):
     expected = rs.train(train, valid=valid, **options)
     model = rs.train(lists, **options)
     assert predictions(model, lists) == predictions(expected, lists) and model.n_trees == expected.n_trees
-    assert model.info["held_out"] == {"queries": 6}
+    assert model.info["held_out_validation"] == {"queries": 6}
 
 
 def test_bins_of_the_user_are_not_overwritten(lists):
@@ -174,11 +174,13 @@ def test_which_parameters_choose_the_number_of_trees():
 def test_models_that_need_lists_have_queries_held_out(lists):
     with pytest.warns(rs.errors.RanksieveWarning, match="first 3 trees are returned"):
         pruned = rs.train(lists, size=3, **SMALL)
-    assert pruned.n_trees == 3 and pruned.info["held_out"] == {"queries": 6}
-    assert rs.train(lists, algo="xcleaver", grow=5, trees=10, valid_fraction=0.2).info["held_out"] == {"queries": 6}
+    assert pruned.n_trees == 3 and pruned.info["held_out_validation"] == {"queries": 6}
+    assert rs.train(lists, algo="xcleaver", grow=5, trees=10, valid_fraction=0.2).info["held_out_validation"] == {
+        "queries": 6
+    }
     base = rs.train(lists, trees=2, leaves=4, min_docs=3)
     started = rs.train(lists, init=base, **SMALL)
-    assert started.info["held_out"] == {"queries": 6} and started.info["init"]["score"] is not None
+    assert started.info["held_out_validation"] == {"queries": 6} and started.info["init"]["score"] is not None
     with pytest.raises(ParameterError, match="size needs validation data"):
         rs.train(lists, size=3, trees=10, leaves=4)
 

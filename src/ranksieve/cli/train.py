@@ -183,6 +183,8 @@ def _facts(
     model: Model, out: Path, metric: Metric, used: TrainingData, compiled: tuple[int, float] = (0, 0.0)
 ) -> list[tuple[str, str]]:
     """What was trained; `compiled` are the number of kernels compiled before, and the seconds this took."""
+    from ranksieve.forest.summary import cross_validated
+
     info = model.info
     seconds = info.get("seconds") or []
     step = info.get("round", "tree")
@@ -195,10 +197,8 @@ def _facts(
         if info.get("best_iteration") and info["params"].get("early_stopping"):
             facts.append((f"best {step}", str(info["best_iteration"])))
         facts.append(("validation", f"{metric} {info['best_score']:.4f}{used.leakage('validation')}"))
-    if (chosen := info.get("cross_validation")) is not None:
-        rounds, queries = counted(**{step: chosen["rounds"]}), counted(query=chosen["queries"])
-        value = f"{metric} {chosen['value']:.4f} after {rounds}"
-        facts.append(("cross-validation", f"{value}, {chosen['folds']} folds of {queries}"))
+    if (chosen := cross_validated(info)) is not None:
+        facts.append(("cross-validation", chosen))
     return facts
 
 

@@ -18,7 +18,7 @@ from ranksieve.evaluation.evaluate import Evaluation, evaluate
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.forest.model import TrainedModel
 from ranksieve.forest.score_file import read_for_models
-from ranksieve.forest.summary import data_size, default_params, summarize
+from ranksieve.forest.summary import cross_validated, data_size, default_params, summarize
 from ranksieve.models.load import load
 from ranksieve.text_formats import category_counts, counted
 
@@ -126,6 +126,8 @@ def _metrics(
     ]
     if rows:
         parts += [f"In training, after {steps} {best:,}:", _table(["data", "metric", "value"], rows)]
+    if (chosen := cross_validated(model.info)) is not None:
+        parts.append(f"Cross-validated to choose the number of {steps}s: {_plain(chosen)}.")
     if held_out := held_out_values(model.info):
         n_queries = counted(query=held_out["n"])
         values = [["model", f"{held_out['model']:.4f}"], ["first stage", f"{held_out['first_stage']:.4f}"]]

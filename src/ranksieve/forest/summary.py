@@ -44,6 +44,16 @@ def summarize(model: TrainedModel) -> Summary:
         ) from error
 
 
+def cross_validated(info: Mapping[str, Any]) -> str | None:
+    """The cross-validated metric that chose the number of trees; None if there was none."""
+    found = info.get("cross_validation")
+    numbers = ("folds", "queries", "rounds", "value")
+    if not isinstance(found, Mapping) or not all(isinstance(found.get(name), int | float) for name in numbers):
+        return None
+    rounds, queries = counted(**{str(info.get("round", "tree")): found["rounds"]}), counted(query=found["queries"])
+    return f"{found.get('metric')} {found['value']:.4f} after {rounds}, {counted(fold=found['folds'])} of {queries}"
+
+
 def _summary(model: TrainedModel) -> Summary:
     own, info = model.own_summary(), model.info
     facts = [*own.facts]
@@ -55,6 +65,8 @@ def _summary(model: TrainedModel) -> Summary:
         facts.append(("trained on", data_size(info["data"])))
     if info.get("best_score") is not None:
         facts.append(("validation", f"{info['params']['metric']} {info['best_score']:.4f}"))
+    if (chosen := cross_validated(info)) is not None:
+        facts.append(("cross-validation", chosen))
     if info.get("seconds"):
         rounds = counted(**{info.get("round", "tree"): len(info["seconds"])})
         facts.append(("training", f"{duration(sum(info['seconds']))} on {rounds}"))

@@ -28,7 +28,7 @@ from ranksieve.text_formats import counted
 LOG = logging.getLogger("ranksieve")
 HIGHEST = 30  # label that is told apart to find the queries with a value of the metric
 FEWEST = 10  # queries with a value of the metric; fewer do not say when to stop
-ENOUGH = 1_000  # held-out queries that say it well: folds that hold more are not trained
+ENOUGH = 400  # held-out queries that say it well: folds beyond them are not trained
 
 
 def choose_stopping(
@@ -130,7 +130,7 @@ def _hold_out(job: TrainingJob, queries: np.ndarray, share: float) -> tuple[Trai
         param("valid"), " for other lists, or ", param("valid_fraction", 0), " to train on all queries",
     )  # fmt: skip
     rest, part = (job.data.take_rows(rows) for rows in _rows(job.data.lists, held_out))
-    return replace(job, data=rest, valid=part), {"held_out": {"queries": len(held_out)}}
+    return replace(job, data=rest, valid=part), {"held_out_validation": {"queries": len(held_out)}}
 
 
 def _cross_validate(
