@@ -87,7 +87,10 @@ def test_documents_to_score_need_features_alone(tmp_path):
         (",label,qid,bm25\n0,1,a,2\n", "column 1 has no name; .*index=False"),
         ("grade,qid,bm25\n1,a,2\n", "no column 'label'; .*label='grade'"),
         ("first,second\n1,2\n", "no column 'label'; it has: first, second; name the one"),
-        ("1,2\n3,4\n", "'1,2' is not a number; LETOR lines"),
+        ("1,0,0.63\n0,0,0.5\n", ":1: '1,0,0.63' looks like CSV without names of columns; write them in a first line"),
+        ("1;q1;0.63\n0;q1;0.5\n", "looks like CSV without names of columns"),
+        ("1\tq1\t0.63", "looks like CSV without names of columns"),
+        ("1,2\n3\n", "'1,2' is not a number; LETOR lines"),
     ],
 )
 def test_complaints(tmp_path, text, message):
@@ -146,6 +149,12 @@ def test_long_lines(tmp_path, monkeypatch):
 
 def test_commas_in_comments_of_letor_make_no_table(tmp_path):
     assert read(written(tmp_path, "2 qid:1 1:0.5 #x,y\n0 qid:1 1:1 #z,y\n")).labels.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("line", ["1\t1:0.5\t2:1", "1 1:0.5 2:1 # a,b", "1 # a,b"])
+def test_letor_without_query_ids_is_no_table(tmp_path, line):
+    with pytest.raises(DataError, match="there is no 'qid:' after the label"):
+        read(written(tmp_path, f"{line}\n{line}\n"))
 
 
 def test_names_in_capitals_are_advised(tmp_path):

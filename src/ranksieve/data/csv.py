@@ -206,6 +206,21 @@ def _are_columns(names: list[str], columns: Mapping[str, str]) -> bool:
     return len(names) > 1 and any(name in likely or name.lower() in likely for name in names)
 
 
+def check_names(path: str) -> None:
+    """Refuse a text table that has no names of columns in its first line."""
+    first, separator, rows = first_lines(path)
+    line = separator.join(first)
+    text = line.partition("#")[0].rstrip()  # without a comment of LETOR, whose features have colons
+    if separator not in text or ":" in text or not NUMBER.match(line):
+        return
+    if not BINARY.search(line) and (not rows or len(rows[0]) in (0, len(first))):
+        shown = line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}…"
+        raise DataError(
+            f"{path}:1: {shown!r} looks like CSV without names of columns; write them in a first line, as in "
+            "label,qid,bm25 (pandas: to_csv with header=True)"
+        )
+
+
 def is_csv_text(content: bytes) -> bool:
     """Whether a text begins with names of columns and a row with as many cells."""
     names, _, rows = _split_header(content[:HEADER_BYTES])

@@ -13,7 +13,7 @@ import pyarrow as pa
 from ranksieve.data.blocks import ListsBuilder, Source, check_narrow, widened
 from ranksieve.data.categories import Categorical, Encoder, check_same_codes, columns_text
 from ranksieve.data.compression import PARQUET_MAGIC, first_bytes
-from ranksieve.data.csv import CsvSource, is_csv
+from ranksieve.data.csv import CsvSource, check_names, is_csv
 from ranksieve.data.data_file import COLUMN_PARAMETERS, NEEDED, DataFile, ReadOptions
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import Described, check_feature_names
@@ -119,6 +119,7 @@ def _open_file(path: str, options: ReadOptions) -> Source:
         raise DataError(f"{path}: is a model, not data; give labels and features as LETOR, CSV or Parquet")
     if is_csv(path, options.columns):
         return CsvSource(path, options)
+    check_names(path)
     if options.columns or options.ignore:
         raise DataError(
             f"{path}: is LETOR text, or has no names of columns in its first line; leave out ",
