@@ -73,6 +73,8 @@ class Comparison:
             cpu = round(sum(cell.found["cpu s"] for cell in outcome.chosen), 1)
             row = {"data": data, **outcome.row(), "cpu s": cpu}
             row.pop("chosen by fold")
+            if np.isnan(row["validation NDCG@10"]):  # trained without validation data
+                row.pop("validation NDCG@10")
             for other in list(done)[:number]:
                 test = compared(outcome, done[other], list(range(len(outcome.chosen))))
                 row |= {f"difference to {other}": test["difference"], f"p, {other}": test["p"]}
