@@ -3,6 +3,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import ranksieve as rs
 from ranksieve.boosting.grower import Grower
@@ -18,6 +19,15 @@ from samples import small_dataset
 
 SMALL = {"trees": 12, "leaves": 6, "min_docs": 3, "learning_rate": 0.2}
 ALGORITHMS = ["lambdamart", "selgb", "negsgb", "sgb", "mart"]
+
+
+@pytest.mark.parametrize(
+    "as_valid", [lambda X, y: (X, y), lambda X, y: X, lambda X, y: {"v": scipy.sparse.csr_array(X)}]
+)
+def test_arrays_as_validation_data_are_refused_by_name(as_valid):
+    data = small_dataset()
+    with pytest.raises(ParameterError, match=r"valid has an array \(.*; give .* Dataset.from_arrays\(X, y, qid\)"):
+        rs.train(data, valid=as_valid(data.features, data.labels), **SMALL)
 
 
 def trees_of(forest: rs.Forest) -> dict[str, list]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from ranksieve import __version__
 from ranksieve.boosting.callbacks import SelectionCounter
 from ranksieve.boosting.checkpoint import CheckpointOptions
@@ -43,7 +45,13 @@ class TrainingJob:
     warns_of_ties: bool = True  # whether validation lists that are sorted by label are warned of
 
     def __post_init__(self) -> None:
-        """Refuse callbacks of LightGBM and XGBoost, which get other records."""
+        """Refuse arrays as validation data, and callbacks of LightGBM and XGBoost, which get other records."""
+        for data in named_sets(self.valid).values():
+            if isinstance(data, np.ndarray) or hasattr(data, "tocsr"):
+                raise ParameterError(
+                    param("valid"), f" has an array ({type(data).__name__}); give a file name, a DataFrame with "
+                    "columns 'label' and 'qid', or Dataset.from_arrays(X, y, qid)",
+                )  # fmt: skip
         for callback in self.callbacks:
             if str(getattr(callback, "__module__", "")).partition(".")[0] in ("lightgbm", "xgboost"):
                 raise ParameterError(

@@ -12,7 +12,7 @@ import ranksieve as rs
 from naive_forest import random_forest
 from naive_formats import evaluate_solr, singles_in_order
 from ranksieve.errors import MissingExtraError, ModelError, ParameterError
-from ranksieve.forest.formats.model_files import ENDINGS, FORMATS
+from ranksieve.forest.formats.model_files import ENDINGS, FORMATS, load_forest
 
 FOREST = random_forest(np.random.default_rng(2), n_trees=4)
 PLAIN = dataclasses.replace(FOREST, default_left=np.zeros_like(FOREST.default_left))
@@ -105,6 +105,14 @@ def test_compressed_files(tmp_path):
     (tmp_path / "m.xz").write_bytes(lzma.compress(b"1 qid:3 1:0.5"))
     with pytest.raises(ModelError, match="is compressed; decompress"):
         rs.load(tmp_path / "m.xz")
+
+
+@pytest.mark.parametrize(("algo", "kind"), [("ranksvm", "linear"), ("lambdarank", "net")])
+def test_a_model_that_is_no_forest(tmp_path, algo, kind):
+    rs.train(rs.synth.cubic(6), algo=algo, verbose=False).save(tmp_path / "m.json")
+    with pytest.raises(ModelError, match=f"m.json: is a model of kind '{kind}', not a forest; convert, prune and"):
+        load_forest(tmp_path / "m.json")
+    assert rs.load(tmp_path / "m.json").n_features > 0
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,13 @@ def load_forest(path: str | os.PathLike[str], *, n_features: int | None = None) 
     ranksieve.errors.ModelError: no-such-model.txt: no such file; check the path
     """
     content = read_content(path)
-    forest = read_ctr_forest(content, str(path)) if kind_of(content) == CTR else read(content, str(path), n_features)
+    kind = kind_of(content)
+    if isinstance(kind, str) and kind != CTR:
+        raise ModelError(
+            f"{path}: is a model of kind {kind!r}, not a forest; convert, prune and other functions of trees take "
+            "forests only"
+        )
+    forest = read_ctr_forest(content, str(path)) if kind == CTR else read(content, str(path), n_features)
     if isinstance(forest, CtrForest):
         raise ModelError(f"{path}: {forest.not_a_forest()}")
     return forest
