@@ -98,7 +98,7 @@ def test_the_card_of_a_cross_validated_model(model):
     trained = replace(model, info={**model.info, "cross_validation": facts})
     shown = "ndcg@10 0.3978 after 66 trees, 5 folds of 30 queries"
     assert f"choose the number of trees: {shown}." in section(rs.io.model_card(trained), "Metrics")
-    assert ("cross-validation", shown) in summarize(trained).facts
+    assert ("validation", f"cross-validated {shown}") in summarize(trained).facts
     strange = replace(model, info={**model.info, "cross_validation": {**facts, "folds": "many"}})
     assert section(rs.io.model_card(strange), "Metrics") == section(rs.io.model_card(model), "Metrics")
 

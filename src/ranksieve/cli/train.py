@@ -198,7 +198,7 @@ def _facts(
             facts.append((f"best {step}", str(info["best_iteration"])))
         facts.append(("validation", f"{metric} {info['best_score']:.4f}{used.leakage('validation')}"))
     if (chosen := cross_validated(info)) is not None:
-        facts.append(("cross-validation", chosen))
+        facts.append(("validation", f"cross-validated {chosen}"))
     return facts
 
 

@@ -66,7 +66,7 @@ def _summary(model: TrainedModel) -> Summary:
     if info.get("best_score") is not None:
         facts.append(("validation", f"{info['params']['metric']} {info['best_score']:.4f}"))
     if (chosen := cross_validated(info)) is not None:
-        facts.append(("cross-validation", chosen))
+        facts.append(("validation", f"cross-validated {chosen}"))
     if info.get("seconds"):
         rounds = counted(**{info.get("round", "tree"): len(info["seconds"])})
         facts.append(("training", f"{duration(sum(info['seconds']))} on {rounds}"))
