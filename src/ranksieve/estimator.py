@@ -82,7 +82,8 @@ class Ranker(BaseEstimator):
     feature_importances_ : ndarray
         Share of the total split gain that each feature brought.
     best_iteration_, best_score_
-        Number of trees at the best validation value, and that value; all trees and None without validation data.
+        Number of trees, and the validation value of the model. Without validation data the cross-validated number of
+        trees and value; None if that number was given.
     evals_result_ : dict
         Metric values per tree, `{"valid": {"ndcg@10": [...]}}`.
     n_features_in_, feature_names_in_

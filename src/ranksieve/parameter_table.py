@@ -112,7 +112,8 @@ class CoreParameters:
     valid_fraction: float = parameter(
         0.2,
         "Share of the queries held out in each fold of the cross-validation that chooses the number of trees or epochs "
-        "if there is no validation data (0: none; also if that number is set and early_stopping is not)",
+        "if there is no validation data, rounded to a whole number of folds (0: none; also if that number is set and "
+        "early_stopping is not)",
         "a number in [0, 0.5]",
         lambda value: 0 <= value <= 0.5,
         group=VALIDATION,

@@ -302,3 +302,60 @@ def test_a_pruned_model_has_no_best_tree(lists):
     train, valid = lists.take_queries(np.arange(20)), lists.take_queries(np.arange(20, 30))
     model = rs.train(train, valid=valid, bag=2, size=10, trees=30, leaves=8, min_docs=3)
     assert model.n_trees == 10 and "best_iteration" not in model.info and model.info["history"]
+
+
+@pytest.mark.parametrize(("n_queries", "share"), [(12, 0.05), (15, 0.05), (60, 0.001)])
+def test_folds_have_at_least_two_queries(n_queries, share):
+    model = rs.train(rs.synth.cubic(n_queries), valid_fraction=share, **SMALL)
+    facts = model.info["cross_validation"]
+    assert facts["folds"] == min(20, n_queries // 2) and facts["queries"] == n_queries
+
+
+def test_lightgbm_without_splits_has_no_curve():
+    features = np.ones((120, 2), np.float32)
+    data = rs.Dataset.from_arrays(features, np.tile([1.0, 0.0, 0.0, 2.0], 30), group=[10] * 12)
+    model = rs.train(data, algo="lightgbm", early_stopping=3)
+    assert "cross_validation" not in model.info and model.n_trees <= 1
+
+
+def test_folds_count_by_the_weights_of_their_queries(lists):
+    weights = np.where(np.arange(30) % 3 == 0, 20.0, 0.05)
+    weighted = rs.Dataset.from_arrays(
+        lists.features, lists.labels, group=lists.lists.sizes, weights=np.repeat(weights, 50)
+    )
+    curves, sums = [], []
+    for train, valid in expected_folds(weighted, seed=1):
+        model = rs.train(train, valid=valid, seed=1, binning=bin_data(weighted).binning, **SMALL)
+        curves.append(model.info["history"]["valid"]["ndcg@10"])
+        sums.append(valid.lists.query_weights.sum())
+    facts = rs.train(weighted, seed=1, **SMALL).info["cross_validation"]
+    assert facts["rounds"] == best_length(curves, sums, SMALL["early_stopping"] // 5)
+    values = [curve[min(facts["rounds"], len(curve)) - 1] for curve in curves]
+    assert facts["value"] == pytest.approx(np.average(values, weights=sums), abs=1e-12)
+
+
+@pytest.mark.parametrize("valid", [[], ()])
+def test_an_empty_list_of_validation_data_is_none(lists, valid):
+    assert rs.train(lists, valid=valid, **SMALL).info["cross_validation"]["folds"] == 5
+
+
+@pytest.mark.usefixtures("nothing_registered")
+def test_metrics_of_the_user_see_all_labels():
+    def of_high_labels(labels, scores, offsets, k):
+        highest = np.maximum.reduceat(labels, offsets[:-1])
+        return np.where(highest >= 50, 1.0 / (1.0 + np.abs(np.add.reduceat(scores, offsets[:-1]))), np.nan)
+
+    data = rs.synth.cubic(20)
+    high = rs.Dataset.from_arrays(data.features, 20.0 * data.labels, group=data.lists.sizes)
+    model = rs.train(high, algo="mart", metric=of_high_labels, leaves=4, min_docs=3, early_stopping=5)
+    highest = np.maximum.reduceat(high.labels, high.offsets[:-1])
+    assert model.info["cross_validation"]["queries"] == (highest >= 50).sum() >= 10
+
+
+def test_an_occupied_checkpoint_is_refused_before_the_folds(lists, tmp_path, monkeypatch):
+    rs.train(lists, trees=2, leaves=4, min_docs=3, checkpoint=tmp_path / "run")
+    monkeypatch.setattr("ranksieve.rankers.train.train_forest", lambda job: pytest.fail("a fold is trained"))
+    with pytest.raises(ParameterError, match="holds a checkpoint; resume continues from it"):
+        rs.train(lists, checkpoint=tmp_path / "run", **SMALL)
+    with pytest.raises(ParameterError, match="resume needs a checkpoint folder; give checkpoint"):
+        rs.train(lists, resume=True, **SMALL)

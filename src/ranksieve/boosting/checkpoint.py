@@ -53,6 +53,17 @@ class CheckpointOptions:
         check_whole("checkpoint_every", self.every)
         check_number("checkpoint_minutes", self.minutes)
 
+    def check(self) -> None:
+        """Refuse to resume without a folder, and to overwrite a checkpoint."""
+        if self.folder is None:
+            if self.resume:
+                raise ParameterError(param("resume"), " needs a checkpoint folder; give ", param("checkpoint"))
+        elif not self.resume and (Path(self.folder) / FILE).exists():
+            raise ParameterError(
+                f"{Path(self.folder)} holds a checkpoint; ", param("resume"), " continues from it; to start anew, "
+                "delete it or choose another folder",
+            )  # fmt: skip
+
 
 def fingerprint(
     data: Binned, valid_sets: Sequence[ValidationSet], starts: Sequence[AllScores], params: Params
@@ -99,13 +110,6 @@ class Checkpointer:
             raise DataError(
                 f"{folder}: cannot be created ({error.strerror}); choose another checkpoint folder"
             ) from error
-
-    def refuse_to_overwrite(self) -> None:
-        if self._path.exists():
-            raise ParameterError(
-                f"{self._path.parent} holds a checkpoint; ", param("resume"), " continues from it; to start anew, "
-                "delete it or choose another folder",
-            )  # fmt: skip
 
     def __call__(self, state: State[Any, Any]) -> None:
         n_trees = len(state.trees)

@@ -156,9 +156,8 @@ class BoostingRun(Generic[Rows, TrainScores, Target]):
 
     def _checkpointer(self, monitor: Monitor) -> Checkpointer | None:
         options = self.job.checkpoint
+        options.check()
         if options.folder is None:
-            if options.resume:
-                raise ParameterError(param("resume"), " needs a checkpoint folder; give ", param("checkpoint"))
             return None
         checkpointer = Checkpointer(options, self.data, self.job.params, self.fingerprint())
         if options.resume:
@@ -166,8 +165,6 @@ class BoostingRun(Generic[Rows, TrainScores, Target]):
             if self.parts.biases is not None:
                 self.parts.biases.resume(self.state)
             self.state.stopped = monitor.should_stop(self.state)
-        else:
-            checkpointer.refuse_to_overwrite()
         return checkpointer
 
     def _kept_trees(self, monitor: Monitor) -> list[Tree]:

@@ -79,7 +79,8 @@ class TrainArguments:
 def train(context: typer.Context, given: TrainArguments) -> None:
     """Train a model and report its quality.
 
-    Ctrl-C saves the model of the finished trees.
+    Ctrl-C saves the model of the finished trees. Without --valid and --trees, the number of trees is chosen by
+    cross-validation first.
     """
     context.meta[CHECKPOINT] = given.checkpoint
     chosen = chosen_params(context, given.params)

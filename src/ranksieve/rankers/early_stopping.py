@@ -20,6 +20,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data, read
 from ranksieve.errors import InterruptedTraining, ParameterError, ParamName, joined_parts, param
+from ranksieve.evaluation.metric_table import BUILT_IN
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.params import Params
 from ranksieve.progress import ProgressDisplay
@@ -28,6 +29,7 @@ from ranksieve.text_formats import counted
 LOG = logging.getLogger("ranksieve")
 HIGHEST = 30  # label that is told apart to find the queries with a value of the metric
 FEWEST = 10  # queries with a value of the metric; fewer do not say when to stop
+MOST_FOLDS = 20
 ENOUGH = 400  # held-out queries that say it well: folds beyond them are not trained
 
 
@@ -43,31 +45,29 @@ def choose_stopping(
     share = 0.0 if job.valid is not None else job.params.held_out
     if share == 0.0 or job.cluster is not None:
         return job, {}
+    needs_lists = job.init is not None or job.params.needs_validation
+    if gives_scores(job.init):
+        return _without_stopping(job, param("init"), " has a score for every training document")
+    if needs_lists and job.counter is not None:
+        return _without_stopping(job, param("counter"), " counts every training document")
     is_own = not isinstance(job.data, Binned)
     job = replace(job, data=_opened(job))
+    if isinstance(job.data, Binned) and job.data.disk is not None:
+        return _without_stopping(job, "no queries are held out of data that does not fit into memory")
     queries = measured_queries(job.data.lists, metric_of(job.params))
-    needs_lists = job.init is not None or job.params.needs_validation
-    if reason := _why_not(job, queries, needs_lists=needs_lists):
-        listener_of(job.callbacks).note(*reason, ", so training does not stop early; give ", param("valid"))
-        return job, {}
+    if len(queries) < FEWEST:
+        return _without_stopping(job, f"only {counted(query=len(queries))} can be measured")
     queries = np.random.default_rng(job.params.seed).permutation(queries)
     if needs_lists:
         return _hold_out(job, queries, share)
-    folds = np.array_split(queries, round(1 / share))
+    folds = np.array_split(queries, min(round(1 / share), len(queries) // 2, MOST_FOLDS))
     return _cross_validate(job, folds[: -(-ENOUGH // len(folds[0]))], train, is_own=is_own)
 
 
-def _why_not(job: TrainingJob, queries: np.ndarray, *, needs_lists: bool) -> Sequence[str | ParamName]:
-    """Why no queries can be held out; empty if they can."""
-    if isinstance(job.data, Binned) and job.data.disk is not None:
-        return ("no queries are held out of data that does not fit into memory",)
-    if len(queries) < FEWEST:
-        return (f"only {counted(query=len(queries))} can be measured",)
-    if gives_scores(job.init):
-        return (param("init"), " has a score for every training document")
-    if needs_lists and job.counter is not None:
-        return (param("counter"), " counts every training document")
-    return ()
+def _without_stopping(job: TrainingJob, *reason: str | ParamName) -> tuple[TrainingJob, dict[str, dict[str, Any]]]:
+    """The job as it is, with a note that no queries can be held out."""
+    listener_of(job.callbacks).note(*reason, ", so training does not stop early; give ", param("valid"))
+    return job, {}
 
 
 def check_cluster_has_valid(params: Params, valid: Any) -> None:
@@ -80,7 +80,8 @@ def check_cluster_has_valid(params: Params, valid: Any) -> None:
 
 def measured_queries(lists: Lists, metric: Metric) -> np.ndarray:
     """The queries that count in the mean of a metric: those with a value, and a weight above 0."""
-    labels = np.minimum(lists.labels, HIGHEST)  # labels that no gain is defined for are reported in training
+    # labels that no gain is defined for are reported in training
+    labels = np.minimum(lists.labels, HIGHEST) if metric.name in BUILT_IN else lists.labels
     counts = ~np.isnan(metric.per_query(labels, np.zeros(lists.n_docs), lists.offsets))
     weights = lists.query_weights
     return np.flatnonzero(counts if weights is None else counts & (weights > 0))
@@ -147,7 +148,7 @@ def _cross_validate(
         job, f"the number of {rounds} is chosen by cross-validation on {counted(query=sum(sizes), fold=len(folds))}; "
         "give ", param("valid"), " for early stopping on other lists, or ", param(rounds),
     )  # fmt: skip
-    curves = []
+    weights, curves = _query_weights(job.data.lists), []
     for number, held_out in enumerate(folds, start=1):
         with _divided(job.data, held_out, in_place=is_own) as (rest, part):
             fold = replace(
@@ -158,12 +159,22 @@ def _cross_validate(
                 info = train(fold).info
             except InterruptedTraining:
                 raise KeyboardInterrupt from None  # the model of a fold is not a result
-        curves.append(info["history"]["valid"][name])
-    best = best_length(curves, sizes, params.early_stopping // 5, params.bag)
-    value = float(np.average([curve[min(best, len(curve)) - 1] for curve in curves], weights=sizes))
+        if info["history"]:  # else no tree could be grown
+            curves.append((info["history"]["valid"][name], weights[held_out].sum()))
+    if not curves:
+        return job, {}
+    values, shares = zip(*curves, strict=True)
+    best = best_length(values, shares, params.early_stopping // 5, params.bag)
+    value = float(np.average([curve[min(best, len(curve)) - 1] for curve in values], weights=shares))
     chosen = {rounds: max(1, best // params.bag), "early_stopping": 0}
     facts = {"folds": len(folds), "queries": sum(sizes), "rounds": best, "metric": name, "value": value}
     return replace(job, params=params.replace(**chosen).load_files()), {"cross_validation": facts}
+
+
+def _query_weights(lists: Lists) -> np.ndarray:
+    """The weight of each query in a mean; 1 without weights."""
+    weights = lists.query_weights
+    return np.ones(lists.n_queries) if weights is None else weights
 
 
 @contextmanager

@@ -114,6 +114,8 @@ def train(
     parsed = parse_params(params)
     if categorical is not None:
         data = with_categories(data, categorical, in_parts=cluster is not None and isinstance(data, list | tuple))
+    if isinstance(valid, list | tuple) and not valid:
+        valid = None
     options = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     with training_progress(parsed.algo, verbose=verbose) as shown:
         if not shown:
@@ -175,7 +177,9 @@ def run(job: TrainingJob) -> Any:
     """Train the model that a job describes: `train`, the command line and experiments end here."""
     with using_threads(job.params.threads or os.cpu_count() or 1) as threads:
         job = replace(job, threads=threads)
-        if not job.params.algorithm.is_forest:
+        if job.params.algorithm.is_forest:
+            job.checkpoint.check()
+        else:
             job.check_forest_options()
         job, facts = choose_stopping(job, _train)
         model = _train(job)
