@@ -164,7 +164,7 @@ def _cross_validate(
     if not curves:
         return job, {}
     values, shares = zip(*curves, strict=True)
-    best = best_length(values, shares, params.early_stopping // 5, params.bag)
+    best = best_length(values, shares, params.trees_to_wait // 5, params.bag)
     value = float(np.average([curve[min(best, len(curve)) - 1] for curve in values], weights=shares))
     chosen = {rounds: max(1, best // params.bag), "early_stopping": 0}
     facts = {"folds": len(folds), "queries": sum(sizes), "rounds": best, "metric": name, "value": value}
